@@ -1,0 +1,376 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"coxswain/steer"
+)
+
+// An actor is the one goroutine that looks after a session while there is
+// something to do. Fields below run are its own; nothing else touches them.
+type actor struct {
+	h    *Hub
+	key  Key
+	plat Platform
+	wake chan struct{} // holds at most one token: look at the lane
+	hint atomic.Pointer[Lane]
+
+	mu     sync.Mutex
+	active *Turn // what hurry may cancel; the actor sets it
+
+	// Owned by run.
+	turn   *Turn
+	done   chan ended
+	lease  Lease            // valid while a turn or a job of ours runs
+	held   bool             // lease is valid
+	seen   map[int64]int64  // ticket → version already decided on
+	queued map[int64]bool   // ticket → shown as queued though it came while idle
+	asides map[string]bool  // questions beside the turn that are being answered
+	jobs   sync.WaitGroup   // asides
+	ops    int64            // counts this actor's Begins
+	errs   int              // store errors in a row
+	failed map[string]int64 // error text → Unix s last told
+}
+
+// ended is what a turn's goroutine reports.
+type ended struct {
+	more    bool // something may run now, or must be looked at
+	parked  bool
+	lost    bool // fenced, or the process ends: nothing more may be written
+	waiting bool
+}
+
+func newActor(h *Hub, key Key, plat Platform) *actor {
+	return &actor{
+		h: h, key: key, plat: plat, wake: make(chan struct{}, 1), done: make(chan ended, 1),
+		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{},
+	}
+}
+
+// poke makes the actor look. lane, if given, is as fresh as the poke.
+func (a *actor) poke(lane *Lane) {
+	if lane != nil {
+		a.hint.Store(lane)
+	} else {
+		a.hint.Store(nil)
+	}
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hurry cancels the running turn because the drain has passed.
+func (a *actor) hurry() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.active != nil {
+		a.active.cancel(ErrParked)
+	}
+}
+
+// Results of a look: how long until the next one.
+const (
+	never  time.Duration = -1 // nothing to do: the actor may end
+	onWake time.Duration = 0  // something will wake it
+)
+
+// run looks after the session until there is nothing to do or life ends.
+func (a *actor) run(life context.Context) {
+	defer a.jobs.Wait()
+	renew := time.NewTicker(a.h.LeaseTTL / 3)
+	defer renew.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	look := false // the poke that made the actor left a token
+	for {
+		wait := onWake
+		if look {
+			wait = a.look(life)
+		}
+		look = false
+		if wait == never && a.turn == nil {
+			if a.h.leave(a) {
+				return
+			}
+			wait = onWake
+		}
+		if wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-life.Done():
+			if a.turn != nil {
+				<-a.done
+			}
+			return
+		case <-a.wake:
+			look = true
+		case <-timer.C:
+			look = true
+		case <-renew.C:
+			a.renew(life)
+		case e := <-a.done:
+			look = a.ended(e)
+			if !look && a.h.leave(a) {
+				return
+			}
+		}
+	}
+}
+
+// ended takes note of a turn that is over; it reports whether to look again.
+func (a *actor) ended(e ended) bool {
+	a.setTurn(nil)
+	a.held = a.held && !e.lost && !e.parked && e.more
+	return e.more || e.waiting || e.lost
+}
+
+func (a *actor) setTurn(t *Turn) {
+	a.turn = t
+	a.mu.Lock()
+	a.active = t
+	a.mu.Unlock()
+}
+
+// renew extends the lease; what came in beside is a reason to look.
+func (a *actor) renew(life context.Context) {
+	if !a.held {
+		return
+	}
+	ctx, stop := context.WithTimeout(life, a.lease.TTL/3)
+	defer stop()
+	f, err := a.h.Store.Renew(ctx, a.lease)
+	switch {
+	case errors.Is(err, ErrFenced):
+		a.held = false
+		if a.turn != nil {
+			a.turn.cancel(ErrFenced)
+		}
+	case err != nil:
+		a.h.note(ctx, "renew", err)
+	case a.turn != nil:
+		a.turn.renewed()
+		if a.turn.flagged(f) {
+			a.poke(nil)
+		}
+	}
+}
+
+// lane is the state to act on: what the poke brought, or read anew.
+func (a *actor) lane(life context.Context) (Lane, error) {
+	if l := a.hint.Swap(nil); l != nil && a.turn == nil {
+		return *l, nil
+	}
+	return a.h.Store.Load(life, a.key)
+}
+
+// look reads the lane and does what it asks for. It answers how long until it
+// must look again without being woken.
+func (a *actor) look(life context.Context) time.Duration {
+	lane, err := a.lane(life)
+	if err != nil {
+		a.h.note(life, "load", err)
+		a.errs++
+		return min(time.Duration(a.errs)*50*time.Millisecond, time.Second)
+	}
+	a.errs = 0
+	a.answerAsides(life, lane)
+	if a.turn != nil {
+		return a.lookBusy(life, lane)
+	}
+	if a.h.Draining() {
+		return never
+	}
+	if lane.Turn != 0 {
+		return a.resume(life, lane)
+	}
+	return a.lookIdle(life, lane)
+}
+
+// lookBusy decides what the entries mean to the running turn. The verbs are
+// steer.Decide's; here they are only carried out.
+func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
+	t := a.turn
+	if a.h.Draining() {
+		t.park()
+		return onWake
+	}
+	if lane.Turn != t.number || lane.Gen != t.gen {
+		// The turn ended in this very moment, or /new fenced it off.
+		if lane.Gen != t.gen {
+			t.cancel(ErrFenced)
+		}
+		return onWake
+	}
+	if lane.Stop == t.number {
+		t.cancel(ErrStopped)
+	}
+	wait, steers := onWake, 0
+	blocked := false // an open entry stops the drain: those behind it wait too
+	for _, e := range lane.Slot {
+		if e.Held {
+			continue
+		}
+		if !e.Open.IsZero() && lane.Now.Before(e.Open) {
+			wait, blocked = e.Open.Sub(lane.Now), true
+			break
+		}
+		if e.Want == steer.Steer && e.Turn == t.number {
+			steers++
+		}
+		if a.seen[e.Ticket] != e.Version {
+			if !a.decide(life, t, e) {
+				return 50 * time.Millisecond
+			}
+			a.seen[e.Ticket] = e.Version
+		}
+	}
+	_ = blocked
+	t.waits(lane, steers)
+	return wait
+}
+
+// decide carries out the verb of one entry; false means the store refused for
+// now.
+func (a *actor) decide(life context.Context, t *Turn, e Entry) bool {
+	may, admin := a.h.Access.Still(life, a.key, e.Author)
+	if !may {
+		return a.refuse(life, e)
+	}
+	in := decodeInput(e)
+	mode := e.Want
+	steers := mode == steer.Steer && e.Turn == t.number
+	v := steer.Decide(steer.Input{
+		Phase: t.Phase(), Mode: mode, Explicit: in.Explicit != "",
+		FirstRequest: t.firstRequest(), WithinJoin: t.withinJoin(e.At), SameAuthor: e.Author == t.lastAuthor(),
+		// The door judged authority against this very turn (a bystander's message
+		// was made to wait, or the owner let it in).
+		MaySteer: e.Turn == t.number || admin || a.maySteer(t.owner.ID, e.Author),
+	})
+	switch v {
+	case steer.Join:
+		t.join(e)
+	case steer.Replace, steer.ReplaceAfter, steer.DenyThenReplace:
+		t.cancel(ErrReplaced)
+	case steer.Pend, steer.WithdrawThenPend:
+		if steers {
+			return true // waits told the turn
+		}
+		a.showQueued(life, e)
+	case steer.Enqueue, steer.Store, steer.Start, steer.Answer:
+		a.showQueued(life, e)
+	default:
+		panic(fmt.Sprintf("no such verb: %v", v))
+	}
+	return true
+}
+
+// maySteer reports whether author may steer, interrupt or join owner's turn.
+func (h *Hub) maySteer(owner, author UserID, admin bool) bool {
+	return admin || owner == author || h.SteerFrom == "participants"
+}
+
+func (a *actor) maySteer(owner, author UserID) bool { return a.h.maySteer(owner, author, false) }
+
+// showQueued corrects what people see of an entry that waits for its own turn
+// although it was accepted as starting one or steering one.
+func (a *actor) showQueued(life context.Context, e Entry) {
+	if a.queued[e.Ticket] || e.Want != steer.Steer && e.Turn != 0 {
+		return
+	}
+	a.queued[e.Ticket] = true
+	a.settle(life, e.Ticket, e.Msgs, FateQueued, 0, 0, true)
+}
+
+// settle records and shows a fate that only tells of something.
+func (a *actor) settle(life context.Context, ticket int64, msgs []MessageID, s FateState, turn int64, step int, waited bool) {
+	set := FateSet{Ticket: ticket, State: s, Turn: turn, Step: step}
+	if err := a.h.Store.Settle(life, a.key, []FateSet{set}); err != nil {
+		a.h.note(life, "settle", err)
+	}
+	a.h.Outbox.Sign(a.key, Fate{Ticket: ticket, Msgs: msgs, State: s, Turn: turn, Step: step, Waited: waited})
+}
+
+// refuse drops the entry of somebody who may not talk here any more (I10).
+func (a *actor) refuse(life context.Context, e Entry) bool {
+	r, err := a.h.Store.Amend(life, Amend{
+		Key: a.key, Dedupe: fmt.Sprintf("refuse:%d", e.Ticket), Kind: AmendDrop, Ticket: e.Ticket,
+	})
+	if err != nil {
+		a.h.note(life, "refuse", err)
+		return false
+	}
+	if r.Done {
+		a.h.Outbox.Sign(a.key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: FateDropped, Waited: true})
+	}
+	return true
+}
+
+// resume takes over an open turn that nobody runs (I6).
+func (a *actor) resume(life context.Context, lane Lane) time.Duration {
+	if lane.Nonce != "" && lane.Nonce != a.h.Nonce && lane.Now.Before(lane.Until) {
+		return lane.Until.Sub(lane.Now) + time.Millisecond
+	}
+	b, err := a.h.Store.Claim(life, a.key, a.h.Nonce, a.h.LeaseTTL)
+	if err != nil {
+		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrGone) {
+			a.h.note(life, "claim", err)
+		}
+		return 100 * time.Millisecond
+	}
+	a.lease, a.held = b.Lease, true
+	if b.Lane.Turn == 0 {
+		return a.lookIdle(life, b.Lane)
+	}
+	rows, err := a.rows(life, b.Lane)
+	if err != nil {
+		a.h.note(life, "read rows", err)
+		return 100 * time.Millisecond
+	}
+	return a.start(life, b, rows, true, map[int64]bool{})
+}
+
+// rows gives all rows of the lane's generation; only new ones are read.
+func (a *actor) rows(life context.Context, lane Lane) ([]Row, error) {
+	known := a.h.history.get(a.key, lane.Gen)
+	if int64(len(known)) > lane.Seq {
+		known = nil
+	}
+	if int64(len(known)) == lane.Seq {
+		return known, nil
+	}
+	more, err := a.h.Store.Rows(life, a.key, lane.Gen, int64(len(known)), 0)
+	if err != nil {
+		return nil, err
+	}
+	rows := append(known, more...)
+	if int64(len(rows)) > lane.Seq {
+		rows = rows[:lane.Seq]
+	}
+	a.h.history.put(a.key, lane.Gen, rows)
+	return rows, nil
+}
+
+// start runs an open turn in its own goroutine. What waits is decided on
+// before: a turn that is to be replaced sends no request.
+func (a *actor) start(life context.Context, b Begun, rows []Row, resumed bool, waited map[int64]bool) time.Duration {
+	t := newTurn(life, a, b, rows, resumed)
+	t.waited = waited
+	a.lease, a.held = b.Lease, true
+	clear(a.seen)
+	a.setTurn(t)
+	wait := onWake
+	if len(b.Lane.Slot) > 0 || len(b.Lane.Jobs) > 0 || b.Lane.Stop == t.number {
+		wait = a.lookBusy(life, b.Lane)
+	}
+	go func() { a.done <- t.run() }()
+	return wait
+}

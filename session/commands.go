@@ -1,0 +1,362 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"coxswain/steer"
+)
+
+// A Command is one chat command. The registry feeds parsing, help, Telegram's
+// menu and the documentation test.
+type Command struct {
+	Name  string // without slash
+	Short string // another name, or empty
+	Args  string // for usage lines
+	Help  string // what it does, one line
+	Admin bool
+	run   func(h *Hub, ctx context.Context, p Principal, m Message, args string) error
+}
+
+// Commands lists the registry in the order of help.
+func Commands() []*Command {
+	return []*Command{
+		{Name: "start", Help: "say hello", run: (*Hub).cmdStart},
+		{Name: "help", Help: "list the commands", run: (*Hub).cmdHelp},
+		{Name: "status", Help: "what the session is doing", run: (*Hub).cmdStatus},
+		{Name: "whoami", Help: "who you are to this gateway", run: (*Hub).cmdWhoami},
+		{Name: "new", Help: "begin a new conversation", run: (*Hub).cmdNew},
+		{Name: "busy", Args: "[queue|interrupt|steer]", Help: "what a follow-up does while a task runs", run: (*Hub).cmdBusy},
+		{Name: "steer", Short: "s", Args: "TEXT", Help: "send TEXT into the running task", run: explicit(steer.Steer)},
+		{Name: "queue", Short: "q", Args: "TEXT", Help: "run TEXT after this task", run: explicit(steer.Queue)},
+		{Name: "interrupt", Short: "i", Args: "TEXT", Help: "stop the task and run TEXT", run: explicit(steer.Interrupt)},
+		{Name: "stop", Args: "[all]", Help: "stop the task; what waits is held (all: dropped)", run: (*Hub).cmdStop},
+		{Name: "pending", Help: "list what waits", run: (*Hub).cmdPending},
+		{Name: "cancel", Help: "in reply to a message that waits: drop it", run: (*Hub).cmdCancel},
+		{Name: "btw", Args: "TEXT", Help: "ask beside the task, without touching it", run: (*Hub).cmdBtw},
+		{Name: "why", Help: "in reply to a message: what became of it", run: (*Hub).cmdWhy},
+		{Name: "jobs", Args: "[kill ID]", Help: "list background jobs", run: (*Hub).cmdJobs},
+	}
+}
+
+func registry() map[string]*Command {
+	reg := map[string]*Command{}
+	for _, c := range Commands() {
+		reg[c.Name] = c
+		if c.Short != "" {
+			reg[c.Short] = c
+		}
+	}
+	return reg
+}
+
+// parseCommand splits "/name args". A slash followed by anything but a letter
+// is no command, and neither is a path ("/etc/hosts").
+func parseCommand(text string) (name, args string, ok bool) {
+	if !strings.HasPrefix(text, "/") {
+		return "", "", false
+	}
+	word, rest := text[1:], ""
+	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
+		word, rest = word[:i], strings.TrimSpace(word[i:])
+	}
+	for i, r := range word {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || i > 0 && (r >= '0' && r <= '9' || r == '_')) {
+			return "", "", false
+		}
+	}
+	if word == "" || len(word) > 32 {
+		return "", "", false
+	}
+	return strings.ToLower(word), rest, true
+}
+
+// deliverCommand runs a command. A known one never reaches the model; an
+// unknown one is answered with the nearest.
+func (h *Hub) deliverCommand(ctx context.Context, p Principal, m Message, name, args string) error {
+	c := h.commands[name]
+	if c == nil {
+		return h.reply(ctx, m, textNoCommand(name, h.nearest(name)))
+	}
+	if c.Admin && !p.Admin {
+		return h.reply(ctx, m, textNotYours)
+	}
+	return c.run(h, ctx, p, m, args)
+}
+
+// nearest is the known command with the smallest edit distance, at most 2.
+func (h *Hub) nearest(name string) string {
+	best, at := "", 3
+	for _, c := range Commands() {
+		if d := distance(name, c.Name); d < at {
+			best, at = c.Name, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of two short ASCII words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev + boolInt(a[i] != b[j])
+			prev = row[j+1]
+			row[j+1] = min(cost, row[j]+1, prev+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func explicit(mode steer.Mode) func(*Hub, context.Context, Principal, Message, string) error {
+	return func(h *Hub, ctx context.Context, p Principal, m Message, args string) error {
+		if args == "" && len(m.Attachments) == 0 {
+			return h.reply(ctx, m, textUsage(h.commands[mode.String()]))
+		}
+		m.Text = args
+		return h.accept(ctx, p, m, &mode)
+	}
+}
+
+func (h *Hub) cmdStart(ctx context.Context, p Principal, m Message, args string) error {
+	if args != "" {
+		done, err := h.Access.redeem(ctx, m, args)
+		if err != nil {
+			return err
+		}
+		if done {
+			return h.reply(ctx, m, textAdminNow)
+		}
+	}
+	return h.reply(ctx, m, textWelcome)
+}
+
+func (h *Hub) cmdHelp(ctx context.Context, p Principal, m Message, _ string) error {
+	var b strings.Builder
+	for _, c := range Commands() {
+		if c.Admin && !p.Admin {
+			continue
+		}
+		b.WriteString("- `/" + c.Name)
+		if c.Args != "" {
+			b.WriteString(" " + c.Args)
+		}
+		b.WriteString("` " + c.Help)
+		if c.Short != "" {
+			b.WriteString(" (short: `/" + c.Short + "`)")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("\n" + textHelpTail)
+	return h.reply(ctx, m, b.String())
+}
+
+func (h *Hub) cmdStatus(ctx context.Context, p Principal, m Message, _ string) error {
+	s, err := h.Status(ctx, p, m.Key)
+	if err != nil {
+		return err
+	}
+	return h.reply(ctx, m, s.text())
+}
+
+func (h *Hub) cmdWhoami(ctx context.Context, p Principal, m Message, _ string) error {
+	return h.reply(ctx, m, textWho(p))
+}
+
+func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
+		return h.reply(ctx, m, textNotYours)
+	}
+	after, err := h.Store.Reset(ctx, Reset{Key: m.Key, Dedupe: m.Dedupe})
+	if err != nil {
+		return fmt.Errorf("store reset: %w", err)
+	}
+	if a := h.actorOf(m.Key); a != nil {
+		a.stopNow(lane.Turn)
+	}
+	if _, err := h.stopJobs(ctx, m, after); err != nil {
+		return err
+	}
+	h.nudge(m.Key, nil)
+	for _, e := range after.Slot {
+		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: FateHeld, Waited: true})
+	}
+	text, buttons := heldList(textNew, after.Slot, after)
+	return h.reply(ctx, m, text, buttons...)
+}
+
+func (h *Hub) cmdBusy(ctx context.Context, p Principal, m Message, args string) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if args == "" {
+		return h.reply(ctx, m, textMode(h.mode(m.Key, lane), decodePrefs(lane.Prefs).Mode != ""))
+	}
+	mode, err := steer.ParseMode(strings.ToLower(args))
+	if err != nil {
+		return h.reply(ctx, m, textUsage(h.commands["busy"]))
+	}
+	prefs := decodePrefs(lane.Prefs)
+	prefs.Mode = mode.String()
+	return h.post(ctx, m, textMode(mode, true), Post{Prefs: mustJSON(prefs)})
+}
+
+func (h *Hub) cmdStop(ctx context.Context, p Principal, m Message, args string) error {
+	return h.stop(ctx, p, m, strings.EqualFold(args, "all"))
+}
+
+// stoppedAnswer says what was stopped and lists what is held.
+func stoppedAnswer(s Stopped, lane Lane, drop bool, jobs int) (string, []Button) {
+	text := textStopped
+	if s.Turn == 0 && lane.Turn == 0 && jobs == 0 {
+		text = textNothingRuns
+	}
+	if jobs > 0 {
+		text += fmt.Sprintf(" Background jobs ended: %d.", jobs)
+	}
+	if drop {
+		if len(s.Held) > 0 {
+			text += fmt.Sprintf(" %d dropped.", len(s.Held))
+		}
+		return text, nil
+	}
+	return heldList(text, s.Lane.Slot, s.Lane)
+}
+
+// heldList lists held entries below text, with buttons to run or drop them.
+func heldList(text string, slot []Entry, lane Lane) (string, []Button) {
+	var b strings.Builder
+	b.WriteString(text)
+	var buttons []Button
+	n := 0
+	for _, e := range slot {
+		if !e.Held {
+			continue
+		}
+		if n++; n == 1 {
+			b.WriteString(" Held:")
+		}
+		b.WriteString("\n" + textEntry(n, e, lane.Now))
+		if n <= 8 { // a keyboard longer than a phone helps nobody
+			buttons = append(buttons,
+				Button{Text: fmt.Sprintf("Run %d", n), Data: fmt.Sprintf("run:%d", e.Ticket)},
+				Button{Text: fmt.Sprintf("Drop %d", n), Data: fmt.Sprintf("drop:%d", e.Ticket)})
+		}
+	}
+	return b.String(), buttons
+}
+
+func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if len(lane.Slot) == 0 {
+		return h.reply(ctx, m, textPendingNone)
+	}
+	var b strings.Builder
+	var buttons []Button
+	for i, e := range lane.Slot {
+		b.WriteString(textEntry(i+1, e, lane.Now) + "\n")
+		if i >= 8 {
+			continue
+		}
+		n, t := strconv.Itoa(i+1), strconv.FormatInt(e.Ticket, 10)
+		switch {
+		case e.Held:
+			buttons = append(buttons, Button{Text: "Run " + n, Data: "run:" + t})
+		case e.Want == steer.Steer:
+			buttons = append(buttons, Button{Text: "Queue " + n, Data: "queue:" + t})
+		case lane.Turn != 0:
+			buttons = append(buttons, Button{Text: "Send " + n + " now", Data: "now:" + t})
+		}
+		buttons = append(buttons, Button{Text: "Drop " + n, Data: "drop:" + t})
+	}
+	return h.reply(ctx, m, b.String(), buttons...)
+}
+
+func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) error {
+	if m.ReplyTo == "" {
+		return h.reply(ctx, m, textReplyToIt)
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	e, ok := entryOf(lane, m.ReplyTo)
+	if !ok {
+		return h.reply(ctx, m, textNotPending)
+	}
+	if e.Author != p.ID && !p.Admin {
+		return h.reply(ctx, m, textNotYours)
+	}
+	done, err := h.drop(ctx, m, e)
+	if err != nil {
+		return err
+	}
+	if !done {
+		return h.reply(ctx, m, textNotPending)
+	}
+	return h.reply(ctx, m, textDropped)
+}
+
+func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) error {
+	if m.ReplyTo == "" {
+		return h.reply(ctx, m, textReplyToIt)
+	}
+	fates, err := h.Store.Fates(ctx, m.Key, 0)
+	if err != nil {
+		return fmt.Errorf("read fates: %w", err)
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	for _, f := range fates {
+		if slices.Contains(f.Msgs, m.ReplyTo) {
+			skipped, err := h.skippedFor(ctx, m.Key, lane, f)
+			if err != nil {
+				return err
+			}
+			return h.reply(ctx, m, textWhy(f, lane.Now, skipped))
+		}
+	}
+	return h.reply(ctx, m, textNoFate)
+}
+
+// skippedFor counts the calls that were not started because of a steer: they
+// stand directly before the row it was put on.
+func (h *Hub) skippedFor(ctx context.Context, key Key, lane Lane, f Fate) (int, error) {
+	if f.Step == 0 {
+		return 0, nil
+	}
+	rows, err := h.Store.Rows(ctx, key, lane.Gen, max(0, lane.Seq-2000), 0)
+	if err != nil {
+		return 0, fmt.Errorf("read rows: %w", err)
+	}
+	for i, r := range rows {
+		if r.Type != RowSteer || r.Tick != f.Ticket {
+			continue
+		}
+		n := 0
+		for j := i - 1; j >= 0 && (rows[j].Type == RowTool || rows[j].Type == RowSteer); j-- {
+			n += boolInt(rows[j].Type == RowTool && decodeTool(rows[j]).NotRun)
+		}
+		return n, nil
+	}
+	return 0, nil
+}

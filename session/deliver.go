@@ -1,0 +1,391 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"coxswain/steer"
+)
+
+// Deliver is the one door (I10). It authorises the message, stores it and only
+// then returns nil: from there on no crash can lose it, and the platform may
+// be told that it was received (I1). The same event delivered again, by
+// whatever route, changes nothing and returns nil (I2). An error means that
+// nothing is promised: deliver it again. Messages of one chat must be
+// delivered one after another, in order.
+func (h *Hub) Deliver(ctx context.Context, m Message) error {
+	p, v, err := h.Access.authorize(ctx, m)
+	if err != nil {
+		return err
+	}
+	switch v {
+	case ignored:
+		return nil
+	case stranger:
+		return h.deliverStranger(ctx, m)
+	}
+	switch m.Kind {
+	case KindEdit:
+		return h.deliverEdit(ctx, p, m)
+	case KindDelete:
+		return h.deliverDelete(ctx, p, m)
+	case KindPress:
+		return h.deliverPress(ctx, p, m)
+	}
+	if !m.Addressed {
+		return nil
+	}
+	if m.Forwarded == "" { // a forwarded command is somebody else's text (T7)
+		if name, args, ok := parseCommand(m.Text); ok {
+			return h.deliverCommand(ctx, p, m, name, args)
+		}
+		if h.isStopWord(m.Text) {
+			return h.deliverStopWord(ctx, p, m)
+		}
+	}
+	return h.accept(ctx, p, m, nil)
+}
+
+// deliverStranger answers somebody who is not allowed: with a pairing code, or
+// not at all. The one-time admin link comes in here.
+func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
+	if m.Kind != KindText {
+		return nil
+	}
+	if name, args, ok := parseCommand(m.Text); ok && name == "start" && args != "" {
+		done, err := h.Access.redeem(ctx, m, args)
+		if err != nil {
+			return err
+		}
+		if done {
+			return h.reply(ctx, m, textAdminNow)
+		}
+		return h.reply(ctx, m, textBadLink)
+	}
+	code, err := h.Access.pair(ctx, m)
+	if err != nil || code == "" {
+		return err
+	}
+	return h.reply(ctx, m, textPair(code))
+}
+
+// accept stores a person's input. explicit is the verb of a command, or nil.
+func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *steer.Mode) error {
+	if len(m.Text) > EntryMaxBytes-(4<<10) {
+		return h.reply(ctx, m, textTooLong)
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
+	want := h.mode(m.Key, lane)
+	if explicit != nil {
+		want, in.Explicit = *explicit, explicit.String()
+	}
+	r := Accept{
+		Key: m.Key, Dedupe: m.Dedupe, Turn: lane.Turn, Author: p.ID, Msg: m.ID,
+		Group: m.Group, Open: m.OpenFor, Append: m.Group != "", Title: CleanLine(m.Text, 60), Fate: FateAccepted,
+	}
+	say := ""
+	if lane.Turn != 0 {
+		may := h.maySteer(lane.Owner, p.ID, p.Admin)
+		switch {
+		case want != steer.Queue && !may:
+			want = steer.Queue
+			if explicit != nil {
+				say = textNotSteer
+			}
+		case want == steer.Steer && len(m.Text) > SteerMaxBytes:
+			want, say = steer.Queue, textLongSteer
+		}
+		r.Fate = FateQueued
+		if want == steer.Steer {
+			r.Fate = FatePending
+		}
+	}
+	r.Want = want
+	r.Full = h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, ReplyTo: m.ID, Silent: true}, 0, "full:"+m.Dedupe)
+	if r.Data, err = json.Marshal(in); err != nil {
+		return fmt.Errorf("encode input: %w", err)
+	}
+	a, err := h.Store.Accept(ctx, r)
+	if err != nil {
+		return fmt.Errorf("store message: %w", err)
+	}
+	return h.accepted(ctx, m, r, a, say)
+}
+
+// accepted follows up what the store has accepted; all of it is repeatable.
+func (h *Hub) accepted(ctx context.Context, m Message, r Accept, a Accepted, say string) error {
+	switch a.Outcome {
+	case AcceptFull:
+		h.Outbox.Nudge(m.Key, nil)
+		return nil
+	case AcceptOK:
+		h.Outbox.Sign(m.Key, Fate{Ticket: a.Ticket, Msgs: []MessageID{m.ID}, State: r.Fate, Waited: r.Fate.Waits()})
+	case AcceptDup, AcceptJoined:
+	}
+	h.nudge(m.Key, &a.Lane)
+	if say != "" && a.Outcome != AcceptDup {
+		return h.reply(ctx, m, say)
+	}
+	return nil
+}
+
+func partOf(m Message) InputPart {
+	p := InputPart{ID: m.ID, Text: m.Text, Forwarded: cleanName(m.Forwarded), Quote: m.Quote, Attachments: m.Attachments}
+	if !m.Sent.IsZero() {
+		p.Sent = m.Sent.UnixMilli()
+	}
+	return p
+}
+
+// mode is the busy input mode of a lane: /busy, else as configured.
+func (h *Hub) mode(key Key, lane Lane) steer.Mode {
+	if own := decodePrefs(lane.Prefs).Mode; own != "" {
+		if m, err := steer.ParseMode(own); err == nil {
+			return m
+		}
+	}
+	return h.Mode(key)
+}
+
+// isStopWord reports whether a message is exactly one of input.stop_words.
+func (h *Hub) isStopWord(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, w := range h.StopWords {
+		if strings.EqualFold(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// deliverStopWord is /stop when the turn's owner says it while something runs,
+// and a message like any other when not.
+func (h *Hub) deliverStopWord(ctx context.Context, p Principal, m Message) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if lane.Turn == 0 || lane.Owner != p.ID {
+		return h.accept(ctx, p, m, nil)
+	}
+	return h.stop(ctx, p, m, false)
+}
+
+// entryOf finds the entry that holds a platform message.
+func entryOf(lane Lane, id MessageID) (Entry, bool) {
+	for _, e := range lane.Slot {
+		for _, msg := range e.Msgs {
+			if msg == id {
+				return e, true
+			}
+		}
+	}
+	return Entry{}, false
+}
+
+// deliverEdit handles an edited message: one that waits is replaced, one of
+// the running turn becomes a steer, anything older is history (T1-T3).
+func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
+	if _, _, ok := parseCommand(m.Text); ok {
+		return nil // an edit never runs a command, not even again (T3)
+	}
+	for range 5 {
+		lane, err := h.Store.Load(ctx, m.Key)
+		if err != nil {
+			return fmt.Errorf("load session: %w", err)
+		}
+		e, ok := entryOf(lane, m.ID)
+		if !ok {
+			return h.editRunning(ctx, p, m, lane)
+		}
+		if e.Author != p.ID {
+			return nil
+		}
+		in := decodeInput(e)
+		in.Ticket = 0
+		for i := range in.Parts {
+			if in.Parts[i].ID == m.ID {
+				in.Parts[i] = partOf(m)
+			}
+		}
+		data, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode input: %w", err)
+		}
+		r, err := h.Store.Amend(ctx, Amend{
+			Key: m.Key, Dedupe: m.Dedupe, Kind: AmendEdit, Ticket: e.Ticket, Version: e.Version, Data: data,
+		})
+		if err == nil && (r.Done || r.Dup) {
+			h.nudge(m.Key, nil)
+			return nil
+		}
+		if err != nil && !isStale(err) {
+			return fmt.Errorf("store edit: %w", err)
+		}
+		if err == nil {
+			// It was consumed in this moment; the mark is set, so the steer that
+			// tells of the edit has one of its own.
+			m.Dedupe += ":late"
+		}
+	}
+	return fmt.Errorf("store edit: %w", ErrStale)
+}
+
+// editRunning turns an edit of the running turn's own message into one steer.
+func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane) error {
+	if lane.Turn == 0 || lane.Owner != p.ID {
+		return nil
+	}
+	fates, err := h.Store.Fates(ctx, m.Key, 64)
+	if err != nil {
+		return fmt.Errorf("read fates: %w", err)
+	}
+	for _, f := range fates {
+		if f.Turn != lane.Turn || f.State.Final() {
+			continue
+		}
+		for _, id := range f.Msgs {
+			if id == m.ID {
+				m.Text = "edited: " + m.Text
+				m.Group, m.OpenFor = "", 0
+				return h.accept(ctx, p, m, nil)
+			}
+		}
+	}
+	return nil
+}
+
+// deliverDelete drops a message that waits; one that is running runs on (D1).
+func (h *Hub) deliverDelete(ctx context.Context, p Principal, m Message) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	e, ok := entryOf(lane, m.ID)
+	if !ok || m.From.ID != "" && e.Author != p.ID {
+		return nil
+	}
+	_, err = h.drop(ctx, m, e)
+	return err
+}
+
+// drop takes an entry out of the slot for good.
+func (h *Hub) drop(ctx context.Context, m Message, e Entry) (bool, error) {
+	r, err := h.Store.Amend(ctx, Amend{Key: m.Key, Dedupe: m.Dedupe, Kind: AmendDrop, Ticket: e.Ticket})
+	if err != nil {
+		return false, fmt.Errorf("store drop: %w", err)
+	}
+	if r.Done && !r.Dup {
+		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: FateDropped, Waited: true})
+	}
+	h.nudge(m.Key, nil)
+	return r.Done, nil
+}
+
+// noTurn is the turn of an entry that waited and was re-routed in an idle
+// session: it belongs to no turn, and people saw it wait.
+const noTurn = -1
+
+// reroute gives an entry another way: now (steer), queue, or run (unhold).
+func (h *Hub) reroute(ctx context.Context, m Message, lane Lane, e Entry, want steer.Mode) (bool, error) {
+	state, turn := FateQueued, lane.Turn
+	if want == steer.Steer && lane.Turn != 0 {
+		state = FatePending
+	}
+	if turn == 0 {
+		turn = noTurn
+	}
+	r, err := h.Store.Amend(ctx, Amend{
+		Key: m.Key, Dedupe: m.Dedupe, Kind: AmendSet, Ticket: e.Ticket, Want: want, Turn: turn, Fate: state,
+	})
+	if err != nil {
+		return false, fmt.Errorf("store change: %w", err)
+	}
+	if r.Done && !r.Dup {
+		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: state, Waited: true})
+	}
+	h.nudge(m.Key, nil)
+	return r.Done, nil
+}
+
+// stop is /stop: see Store.Stop. A late one acts only on a turn that was
+// running when it was written.
+func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
+		return h.reply(ctx, m, textNotYours)
+	}
+	r := Stop{Key: m.Key, Dedupe: m.Dedupe, Drop: drop}
+	if late := m.Received.Sub(m.Sent); !m.Sent.IsZero() && late > stopLate {
+		if lane.Turn == 0 || lane.TurnAt.After(m.Sent) {
+			return h.reply(ctx, m, textNothingRuns)
+		}
+		r.Only = lane.Turn
+	}
+	if lane.Turn == 0 && len(lane.Slot) == 0 && len(lane.Jobs) == 0 {
+		return h.reply(ctx, m, textNothingRuns)
+	}
+	s, err := h.Store.Stop(ctx, r)
+	if err != nil {
+		return fmt.Errorf("store stop: %w", err)
+	}
+	if a := h.actorOf(m.Key); a != nil {
+		a.stopNow(s.Turn)
+	}
+	h.nudge(m.Key, nil)
+	jobs, err := h.stopJobs(ctx, m, s.Lane)
+	if err != nil {
+		return err
+	}
+	for _, e := range s.Held {
+		state := FateHeld
+		if drop {
+			state = FateDropped
+		}
+		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: state, Waited: true})
+	}
+	text, buttons := stoppedAnswer(s, lane, drop, jobs)
+	return h.reply(ctx, m, text, buttons...)
+}
+
+// stopLate is how old a /stop may be before it counts as one from a backlog.
+const stopLate = 60 * time.Second
+
+// stopJobs ends the session's background jobs and counts them; their ends wake
+// nobody.
+func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
+	var told []Job
+	for _, j := range lane.Jobs {
+		if j.Name != asideJob {
+			j.Told = true
+			told = append(told, j)
+		}
+	}
+	if len(told) == 0 {
+		return 0, nil
+	}
+	if _, err := h.Store.Post(ctx, Post{Key: m.Key, Jobs: told}); err != nil {
+		return 0, fmt.Errorf("store stopped jobs: %w", err)
+	}
+	h.Agent.StopJobs(ctx, m.Key)
+	return len(told), nil
+}
+
+// stopNow cancels the turn before the store is asked again.
+func (a *actor) stopNow(turn int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.active != nil && a.active.number == turn {
+		a.active.cancel(ErrStopped)
+	}
+}

@@ -1,0 +1,299 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"coxswain/steer"
+)
+
+// Options are what a Hub is built from. Everything is required unless said.
+type Options struct {
+	Store  Store
+	Agent  Agent
+	Outbox Outbox
+	Access *Access
+	// Nonce names this life of this process: leases of an earlier life are
+	// never taken for its own (I4).
+	Nonce string
+	// Mode is the configured busy_input_mode of a chat; /busy overrides it.
+	Mode       func(Key) steer.Mode
+	JoinWindow time.Duration // 0 = follow-ups never join
+	StopWords  []string      // a message that is exactly one of them is /stop
+	SteerFrom  string        // owner | participants
+	Together   bool          // queue.together
+	LeaseTTL   time.Duration
+	JobsOnEnd  string // turn | tell | nothing
+	// HistoryBytes bounds the rows kept in memory of sessions, idle ones too.
+	HistoryBytes int64
+	Log          *slog.Logger
+}
+
+// A Hub is the one door to all sessions of a process, and their owner. Its
+// methods may be called from any goroutine; Register and Run's start come
+// before the first Deliver.
+type Hub struct {
+	Options
+	platforms map[PlatformName]Platform
+	commands  map[string]*Command
+	history   *histories
+
+	life     context.Context // ends when the process must stop at once
+	kill     context.CancelCauseFunc
+	draining atomic.Bool
+	began    time.Time
+
+	mu     sync.Mutex // guards what follows
+	actors map[Key]*actor
+	closed bool
+	told   map[toldKey]time.Time
+	wg     sync.WaitGroup
+
+	turns, failed atomic.Int64 // ended in this process
+	lastErr       atomic.Pointer[string]
+}
+
+// Causes of a cancelled turn. Read with context.Cause.
+var (
+	ErrStopped  = errors.New("stopped by the user")
+	ErrReplaced = errors.New("replaced by a newer message")
+	ErrParked   = errors.New("the process is shutting down")
+	ErrJoined   = errors.New("a follow-up joins the request")
+	errKilled   = errors.New("the process ends")
+)
+
+// NewHub makes a hub. It does nothing until Run. ctx lives as long as the
+// process; its end is Kill.
+func NewHub(ctx context.Context, o Options) *Hub {
+	h := &Hub{
+		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{},
+		history: newHistories(o.HistoryBytes), began: time.Now(),
+	}
+	h.commands = registry()
+	h.life, h.kill = context.WithCancelCause(ctx)
+	return h
+}
+
+// Register adds a platform, before Run.
+func (h *Hub) Register(p Platform) { h.platforms[p.Name()] = p }
+
+// sweepEvery is how often the store is asked what is due: what a lost nudge
+// costs at most (F31).
+const sweepEvery = time.Second
+
+// Run looks for work until ctx ends, then drains: running turns are parked at
+// their next safe point, or killed when drain has passed, and Run returns when
+// every goroutine of the hub is gone. What is left runs in the next process.
+func (h *Hub) Run(ctx context.Context, drain time.Duration) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		h.sweep(h.life)
+		select {
+		case <-ctx.Done():
+			h.park(drain)
+			return nil
+		case <-h.life.Done():
+			h.park(0)
+			return context.Cause(h.life)
+		case <-tick.C:
+		}
+	}
+}
+
+// Kill ends everything at once, as a crash would: nothing more is written.
+func (h *Hub) Kill() { h.kill(errKilled) }
+
+// Draining reports whether the hub has begun to stop.
+func (h *Hub) Draining() bool { return h.draining.Load() }
+
+func (h *Hub) sweep(ctx context.Context) {
+	keys, err := h.Store.Due(ctx, 256)
+	if err != nil {
+		h.note(ctx, "sweep", err)
+		return
+	}
+	for _, k := range keys {
+		h.nudge(k, nil)
+	}
+	keys, err = h.Store.OutDue(ctx, 256)
+	if err != nil {
+		h.note(ctx, "sweep outbox", err)
+		return
+	}
+	for _, k := range keys {
+		h.Outbox.Nudge(k, nil)
+	}
+}
+
+// park stops every actor: politely, and after drain at once.
+func (h *Hub) park(drain time.Duration) {
+	h.draining.Store(true)
+	h.mu.Lock()
+	h.closed = true
+	for _, a := range h.actors {
+		a.poke(nil)
+	}
+	h.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { h.wg.Wait(); close(gone) }()
+	late := time.NewTimer(drain)
+	defer late.Stop()
+	select {
+	case <-gone:
+	case <-h.life.Done():
+	case <-late.C:
+		h.hurry()
+		hard := time.NewTimer(hardStop)
+		defer hard.Stop()
+		select {
+		case <-gone:
+		case <-hard.C:
+		case <-h.life.Done():
+		}
+	}
+	h.kill(errKilled)
+	<-gone
+}
+
+// hardStop is how long a turn may take to write its last rows after its tools
+// were killed at the end of the drain.
+const hardStop = 2 * time.Second
+
+// hurry cancels the turns that reached no safe point in time.
+func (h *Hub) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.actors {
+		a.hurry()
+	}
+}
+
+// nudge makes sure that key's actor looks at its lane; lane may be what a
+// store call just returned. It never blocks.
+func (h *Hub) nudge(key Key, lane *Lane) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.actors[key]
+	if a == nil {
+		if h.closed || h.life.Err() != nil {
+			return // the next process sees it: the store says that it is due
+		}
+		plat := h.platforms[key.Platform]
+		if plat == nil {
+			return // its platform is off: it waits in the store
+		}
+		a = newActor(h, key, plat)
+		h.actors[key] = a
+		h.wg.Add(1)
+		go func() {
+			defer h.wg.Done()
+			a.run(h.life)
+		}()
+	}
+	a.poke(lane)
+}
+
+// leave removes a from the hub unless it was nudged meanwhile.
+func (h *Hub) leave(a *actor) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(a.wake) > 0 {
+		return false
+	}
+	delete(h.actors, a.key)
+	return true
+}
+
+// actorOf gives the running actor of key, or nil.
+func (h *Hub) actorOf(key Key) *actor {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.actors[key]
+}
+
+// persist repeats a store write until it has an answer. The write must carry
+// an OpID or Dedupe, so that a lost reply is answered from memory. What it
+// returns is a decision of the store (fenced, stale, gone, held) or the end of
+// ctx.
+func (h *Hub) persist(ctx context.Context, what string, f func(context.Context) error) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := f(ctx)
+		switch {
+		case err == nil, errors.Is(err, ErrFenced), errors.Is(err, ErrStale), errors.Is(err, ErrGone), errors.Is(err, ErrHeld):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		h.note(ctx, what, err)
+		t := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+	}
+}
+
+// note logs a failed store call and remembers it for status.
+func (h *Hub) note(ctx context.Context, what string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	text := fmt.Sprintf("%s: %v", what, err)
+	h.lastErr.Store(&text)
+	h.Log.WarnContext(ctx, "store call failed, will retry", "call", what, "err", err)
+}
+
+// reply stores a command's answer for sending; dedupe makes a redelivered
+// command answer once (I2, I9).
+func (h *Hub) reply(ctx context.Context, m Message, text string, buttons ...Button) error {
+	return h.post(ctx, m, text, Post{}, buttons...)
+}
+
+// post stores p with text as its answer. Nothing is stored twice.
+func (h *Hub) post(ctx context.Context, m Message, text string, p Post, buttons ...Button) error {
+	p.Key = m.Key
+	p.Dedupe = "r:" + m.Dedupe
+	if text != "" {
+		p.Outs = h.parts(Outgoing{
+			Key: m.Key, Kind: PartReply, Markdown: text, Buttons: buttons, Silent: true, ReplyTo: replyTo(m),
+		}, 0, "r:"+m.Dedupe)
+	}
+	_, err := h.Store.Post(ctx, p)
+	if err != nil {
+		return fmt.Errorf("store reply: %w", err)
+	}
+	h.Outbox.Nudge(m.Key, nil)
+	return nil
+}
+
+// replyTo is the message an answer hangs on: in a group people must see whose
+// question is answered.
+func replyTo(m Message) MessageID {
+	if m.Private || m.Kind != KindText {
+		return ""
+	}
+	return m.ID
+}
+
+// parts cuts an outgoing text into outbox parts with ids made from id, so that
+// a retried write makes the same parts.
+func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
+	plat := h.platforms[o.Key.Platform]
+	if plat == nil {
+		return nil
+	}
+	var outs []PartNew
+	for i, data := range plat.Parts(o) {
+		outs = append(outs, PartNew{ID: fmt.Sprintf("%s/%d", shortID(id), i+1), Kind: o.Kind, Turn: turn, Data: data})
+	}
+	return outs
+}

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+)
+
+// PlatformName names a platform: telegram, discord, web.
+type PlatformName string
+
+// ChatID, ThreadID, UserID and MessageID are a platform's own identifiers.
+// Only the adapter that made one parses it; here they are compared and
+// stored, never taken apart.
+type (
+	ChatID    string
+	ThreadID  string
+	UserID    string
+	MessageID string
+)
+
+// A Key names one conversation. It is a routing handle and no authority:
+// knowing a key opens nothing (I10).
+type Key struct {
+	Platform PlatformName `json:"platform"`
+	Chat     ChatID       `json:"chat"`
+	Thread   ThreadID     `json:"thread,omitempty"`
+	User     UserID       `json:"user,omitempty"` // only with sessions.group: user
+}
+
+// String gives the reversible text form platform:chat[:thread[:user]], with
+// ':' and '%' inside a part written as %3A and %25.
+func (k Key) String() string {
+	parts := []string{string(k.Platform), string(k.Chat), string(k.Thread), string(k.User)}
+	for len(parts) > 2 && parts[len(parts)-1] == "" {
+		parts = parts[:len(parts)-1]
+	}
+	for i, p := range parts {
+		parts[i] = keyEscaper.Replace(p)
+	}
+	return strings.Join(parts, ":")
+}
+
+var (
+	keyEscaper   = strings.NewReplacer("%", "%25", ":", "%3A", "{", "%7B", "}", "%7D", "\n", "%0A")
+	keyUnescaper = strings.NewReplacer("%25", "%", "%3A", ":", "%7B", "{", "%7D", "}", "%0A", "\n")
+)
+
+// ParseKey reads what String wrote.
+func ParseKey(s string) (Key, error) {
+	parts := strings.Split(s, ":")
+	if len(parts) < 2 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
+		return Key{}, fmt.Errorf("session key %q: want platform:chat[:thread[:user]]", s)
+	}
+	for len(parts) < 4 {
+		parts = append(parts, "")
+	}
+	for i, p := range parts {
+		parts[i] = keyUnescaper.Replace(p)
+	}
+	return Key{Platform: PlatformName(parts[0]), Chat: ChatID(parts[1]), Thread: ThreadID(parts[2]), User: UserID(parts[3])}, nil
+}

@@ -1,0 +1,107 @@
+package session
+
+import "time"
+
+// A Message is one inbound platform event after the adapter decoded it. It is
+// passed whole and by value; nothing rebuilds it field by field.
+type Message struct {
+	Key     Key
+	ID      MessageID // the platform's id of the message
+	Kind    MessageKind
+	From    Person
+	Private bool // a chat of one person with the bot
+	// Addressed reports that the message speaks to the bot: always in private,
+	// in groups by mention, command suffix or reply to the bot.
+	Addressed bool
+	// Dedupe is the platform identity of the event, unique in the key's lane:
+	// m:<chat>:<msg>, e:<chat>:<msg>:<date>:<hash>, i:<interaction>, u:<update>
+	// (I2).
+	Dedupe      string
+	Text        string // what the person wrote; a command keeps its slash
+	Forwarded   string // not empty: forwarded text of this origin, data and never a command (T7)
+	Quote       string // the quoted text of the message replied to
+	ReplyTo     MessageID
+	ReplyToBot  bool
+	Attachments []Attachment
+	// Group names messages that are one input: an album, a split paste, a
+	// forward with its comment (T4-T6). Empty: stands alone.
+	Group string
+	// A message whose Group is that of an open input by the same author becomes
+	// a part of it; otherwise it begins an input of its own.
+	// OpenFor keeps the input open for more parts of its Group, counted from
+	// this part (T4: 0.8 s after the last). Zero: complete.
+	OpenFor  time.Duration
+	Button   string    // Kind Press: the key of the pressed button
+	Sent     time.Time // the platform's date; zero if it has none
+	Received time.Time // when the adapter got it
+	// Interaction is what the adapter needs to answer a press or a slash
+	// command; opaque here.
+	Interaction string
+}
+
+// MessageKind says what happened.
+type MessageKind uint8
+
+// Kinds of inbound events.
+const (
+	KindText   MessageKind = iota // a new message
+	KindEdit                      // an earlier message now reads so
+	KindDelete                    // an earlier message is gone
+	KindPress                     // a button was pressed
+)
+
+// A Person is who wrote, as the platform says. Names are untrusted text (I8).
+type Person struct {
+	ID   UserID `json:"id"`
+	Name string `json:"name,omitempty"`
+}
+
+// An Attachment is a file that came with a message; the adapter has saved it
+// in the session's inbox, or says why not.
+type Attachment struct {
+	Kind string `json:"kind"`           // photo, document, voice, …
+	Name string `json:"name,omitempty"` // for people; untrusted
+	Path string `json:"path,omitempty"` // inside the workspace
+	Size int64  `json:"size,omitempty"` // bytes
+	Note string `json:"note,omitempty"` // why it could not be had
+}
+
+// An Input is what the store keeps of an accepted message: one or more parts
+// that count as one (T4-T6).
+type Input struct {
+	Ticket int64       `json:"ticket,omitempty"` // set when read back
+	From   Person      `json:"from"`
+	Admin  bool        `json:"admin,omitempty"`  // when it was accepted; checked again at use (I10)
+	Shared bool        `json:"shared,omitempty"` // written where several people write
+	Parts  []InputPart `json:"parts"`
+	// Explicit is the verb of /queue, /steer or /interrupt, or empty.
+	Explicit string `json:"explicit,omitempty"`
+	Edited   bool   `json:"edited,omitempty"` // an edit of the running turn's own message
+	Late     bool   `json:"late,omitempty"`   // came in a backlog
+}
+
+// An InputPart is one platform message of an input.
+type InputPart struct {
+	ID          MessageID    `json:"id"`
+	Text        string       `json:"text,omitempty"`
+	Forwarded   string       `json:"forwarded,omitempty"`
+	Quote       string       `json:"quote,omitempty"`
+	Attachments []Attachment `json:"attachments,omitempty"`
+	Sent        int64        `json:"sent,omitempty"` // Unix ms by the platform's clock
+}
+
+// A Principal is an authorised person in one chat: the only thing handlers
+// take (I10). It is made by the authoriser alone.
+type Principal struct {
+	Platform PlatformName
+	ID       UserID
+	Name     string
+	Admin    bool
+	chat     ChatID // where this authority holds
+	ok       bool
+}
+
+// May reports whether the principal was authorised for the chat of key.
+func (p Principal) May(key Key) bool {
+	return p.ok && p.Platform == key.Platform && p.chat == key.Chat
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"coxswain/steer"
+)
+
+// A Platform is one chat network as the session package needs it. All methods
+// may be called from any goroutine.
+type Platform interface {
+	Name() PlatformName
+	// Parts turns an outgoing text into payloads, one per platform message, each
+	// within the platform's limits; it does no I/O and equal input gives equal
+	// payloads. Only the platform reads a payload.
+	Parts(o Outgoing) [][]byte
+	// Send sends one part to the chat of p.Key. An error is a *SendError. When
+	// p.State is PartUnknown the part may have been sent before: the message says
+	// so (I9).
+	Send(ctx context.Context, p Part) (MessageID, error)
+	// Show gives the platform the newest live view of a session. It never
+	// blocks: the newest view wins and the platform paces itself. Views are
+	// progress, so any of them may be dropped (I9); the one with Done set is the
+	// last of its turn.
+	Show(v View)
+	// Sign shows what became of a person's input, on the first of f.Msgs,
+	// replacing the sign before it. f.Waited is false for an input that started
+	// a turn at once: it needs no sign in chats that have only reactions. An
+	// error is a *SendError; a platform that refuses signs in this chat answers
+	// ErrNoSigns, once it has shown the state in another way.
+	Sign(ctx context.Context, key Key, f Fate) error
+}
+
+// ErrNoSigns means that a chat takes no signs on messages.
+var ErrNoSigns = errors.New("this chat takes no signs")
+
+// An Outgoing is a text to send, before it is cut into parts.
+type Outgoing struct {
+	Key      Key
+	Kind     PartKind
+	Markdown string
+	ReplyTo  MessageID // empty = none
+	Buttons  []Button  // on the last part
+	Silent   bool      // does not ring
+}
+
+// A Button is one choice under a message. Data comes back as Message.Button;
+// it is a short key that means nothing outside its chat (T32).
+type Button struct {
+	Text string `json:"text"`
+	Data string `json:"data"` // at most 64 bytes: Telegram's limit
+}
+
+// SendOutcome says what is known of a failed send.
+type SendOutcome uint8
+
+// Outcomes of a failed send.
+const (
+	SendNot     SendOutcome = iota // certainly not sent: try again
+	SendUnknown                    // the request went out, nothing is known
+	SendRefused                    // refused for good: another try is useless
+)
+
+// A SendError is a failed send.
+type SendError struct {
+	Outcome SendOutcome
+	Wait    time.Duration // the platform's own word on when to try again; 0 = none
+	Err     error
+}
+
+func (e *SendError) Error() string { return e.Err.Error() }
+func (e *SendError) Unwrap() error { return e.Err }
+
+// A View is the whole live state of a running turn. Views of one turn are
+// numbered; strings in them only ever share memory with later views.
+type View struct {
+	Key     Key
+	Turn    int64
+	Rev     int64     // grows with each view of the turn
+	Asked   MessageID // the message that began the turn
+	Owner   Person
+	Phase   steer.Phase
+	Since   time.Time // when the turn began
+	Step    int       // model requests so far
+	Steps   int       // the most there may be
+	Text    string    // of the model's message being shown
+	Tools   []ToolView
+	Notes   []NoteView
+	Notice  string // why nothing moves, for people; empty = all is well
+	Waiting int    // entries in the slot, held ones not counted
+	Done    bool   // the turn is over; what it says is in the outbox
+	End     EndKind
+}
+
+// A ToolView is one call of a running turn as people see it.
+type ToolView struct {
+	Call   string    `json:"call"`
+	Name   string    `json:"name"`
+	Args   string    `json:"args"` // shortened, cleaned
+	Step   int       `json:"step"`
+	State  ToolState `json:"state"`
+	Tail   string    `json:"tail,omitempty"` // newest output, cleaned, at most 2 kB
+	Began  time.Time `json:"began"`
+	Took   float64   `json:"took,omitempty"` // seconds, when over
+	Failed bool      `json:"failed,omitempty"`
+}
+
+// ToolState is the state of a call in a view.
+type ToolState string
+
+// States of a call.
+const (
+	ToolRunning ToolState = "running"
+	ToolDone    ToolState = "done"
+	ToolJob     ToolState = "job"
+	ToolSkipped ToolState = "skipped"
+)
+
+// A NoteView tells of a steer that went in.
+type NoteView struct {
+	N    int64  `json:"n"`
+	Step int    `json:"step"`
+	From string `json:"from"` // name, cleaned
+	Text string `json:"text"` // what was steered, shortened
+	Call string `json:"call"` // the call on whose row it stands
+	Sent bool   `json:"sent"` // a request carrying it was accepted
+}
+
+// An Outbox sends what the store holds for sending; adapters/outbox is it.
+type Outbox interface {
+	// Nudge says that key has parts to send; taken, if not nil, is the head,
+	// already marked as being sent by the hub's nonce. It never blocks.
+	Nudge(key Key, taken *Part)
+	// Sign shows an input's state; the newest state of an input wins. It never
+	// blocks.
+	Sign(key Key, f Fate)
+}

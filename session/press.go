@@ -1,0 +1,170 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coxswain/steer"
+)
+
+// deliverPress handles a button. Its data is verb:number and no authority: who
+// pressed is checked against what the number means now (T32).
+func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
+	verb, arg, _ := strings.Cut(m.Button, ":")
+	n, _ := strconv.ParseInt(arg, 10, 64)
+	if verb == "pending" {
+		return h.cmdPending(ctx, p, m, "")
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if verb == "stop" {
+		if n != lane.Turn || n == 0 {
+			return h.reply(ctx, m, textExpired)
+		}
+		return h.stop(ctx, p, m, false)
+	}
+	var entry *Entry
+	for i := range lane.Slot {
+		if lane.Slot[i].Ticket == n {
+			entry = &lane.Slot[i]
+		}
+	}
+	if entry == nil {
+		return h.reply(ctx, m, textNotPending)
+	}
+	own := entry.Author == p.ID || p.Admin
+	owner := lane.Turn != 0 && h.maySteer(lane.Owner, p.ID, p.Admin)
+	var done bool
+	switch verb {
+	case "drop":
+		if !own {
+			return h.reply(ctx, m, textNotYours)
+		}
+		done, err = h.drop(ctx, m, *entry)
+	case "run", "queue":
+		if !own {
+			return h.reply(ctx, m, textNotYours)
+		}
+		done, err = h.reroute(ctx, m, lane, *entry, steer.Queue)
+	case "now":
+		// The owner lets another's message in; nobody steers a foreign turn.
+		if !owner {
+			return h.reply(ctx, m, textNotSteer)
+		}
+		if len(entry.Data) > SteerMaxBytes {
+			return h.reply(ctx, m, textLongSteer)
+		}
+		done, err = h.reroute(ctx, m, lane, *entry, steer.Steer)
+	default:
+		return h.reply(ctx, m, textExpired)
+	}
+	if err == nil && !done {
+		return h.reply(ctx, m, textNotPending)
+	}
+	return err
+}
+
+// asideJob is the name of the stored job that is a question beside the turn.
+// It is kept as a job so that a crash does not lose it; asked again it does no
+// harm, for it has no tools.
+const asideJob = "btw"
+
+func (h *Hub) cmdBtw(ctx context.Context, p Principal, m Message, args string) error {
+	if args == "" {
+		return h.reply(ctx, m, textUsage(h.commands["btw"]))
+	}
+	m.Text = args
+	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
+	data, err := json.Marshal(aside{Input: in, ReplyTo: replyTo(m), Dedupe: m.Dedupe})
+	if err != nil {
+		return fmt.Errorf("encode question: %w", err)
+	}
+	r, err := h.Store.Post(ctx, Post{Key: m.Key, Dedupe: m.Dedupe, Add: []Job{{
+		ID: "btw:" + string(m.ID), Name: asideJob, State: JobRunning, Owner: h.Nonce, Data: data, At: m.Received.UnixMilli(),
+	}}})
+	if err != nil {
+		return fmt.Errorf("store question: %w", err)
+	}
+	h.nudge(m.Key, &r.Lane)
+	return nil
+}
+
+// aside is the Data of a question's job.
+type aside struct {
+	Input   Input     `json:"input"`
+	ReplyTo MessageID `json:"reply_to,omitempty"`
+	Dedupe  string    `json:"dedupe"`
+}
+
+// answerAsides starts an answer for each question that has none running.
+func (a *actor) answerAsides(life context.Context, lane Lane) {
+	if a.h.Draining() {
+		return
+	}
+	for id := range a.asides {
+		if !slices.ContainsFunc(lane.Jobs, func(j Job) bool { return j.ID == id }) {
+			delete(a.asides, id) // answered
+		}
+	}
+	for _, j := range lane.Jobs {
+		if j.Name != asideJob || a.asides[j.ID] {
+			continue
+		}
+		var q aside
+		if err := json.Unmarshal(j.Data, &q); err != nil {
+			a.h.Log.ErrorContext(life, "stored question does not decode", "session", a.key.String(), "err", err)
+			continue
+		}
+		rows, tail, err := a.sofar(life, lane)
+		if err != nil {
+			a.h.note(life, "read rows", err)
+			continue
+		}
+		a.asides[j.ID] = true
+		a.jobs.Add(1)
+		go a.answerAside(life, j, q, rows, tail)
+	}
+}
+
+// sofar is what a question beside the turn is answered from.
+func (a *actor) sofar(life context.Context, lane Lane) (rows []Row, tail string, err error) {
+	if a.turn == nil {
+		rows, err = a.rows(life, lane)
+		return rows, "", err
+	}
+	// The running turn appends to these rows; what is there does not change.
+	for _, tool := range a.turn.View().Tools {
+		if tool.State == ToolRunning {
+			tail = tool.Tail
+		}
+	}
+	return a.h.history.get(a.key, lane.Gen), tail, nil
+}
+
+func (a *actor) answerAside(life context.Context, j Job, q aside, rows []Row, tail string) {
+	defer a.jobs.Done()
+	text, err := a.h.Agent.Aside(life, a.key, rows, tail, q.Input)
+	if life.Err() != nil {
+		return // asked again by the next process
+	}
+	if err != nil {
+		a.h.Log.WarnContext(life, "aside failed", "session", a.key.String(), "err", err)
+		text = textBtwFailed
+	}
+	j.Told = true
+	outs := a.h.parts(Outgoing{Key: a.key, Kind: PartReply, Markdown: text, ReplyTo: q.ReplyTo}, 0, "r:"+q.Dedupe)
+	err = a.h.persist(life, "answer question", func(ctx context.Context) error {
+		_, err := a.h.Store.Post(ctx, Post{Key: a.key, Dedupe: "r:" + q.Dedupe, Jobs: []Job{j}, Outs: outs})
+		return err
+	})
+	if err == nil {
+		a.h.Outbox.Nudge(a.key, nil)
+	}
+	a.poke(nil)
+}

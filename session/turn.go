@@ -1,0 +1,500 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"coxswain/steer"
+)
+
+// A Turn is an open turn in the hands of the Agent. Methods are called by the
+// agent's goroutine unless they say otherwise.
+type Turn struct {
+	a        *actor
+	h        *Hub
+	lease    Lease
+	number   int64
+	gen      int64
+	owner    Person
+	admin    bool
+	resumed  bool
+	attempts int
+	began    time.Time
+	asked    MessageID
+
+	life   context.Context // writes go on after the turn was cancelled
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Of the agent's goroutine alone.
+	rows     []Row
+	seq      int64
+	sent     int64 // as the store's: rows a request may have carried
+	ops      int64
+	step     int
+	attached []Fate          // steers drained and not yet accepted by the model
+	waited   map[int64]bool  // tickets people saw waiting
+	inputs   map[int64]Input // tickets of this turn
+	jobs     bool            // it began jobs
+
+	mu      sync.Mutex
+	phase   steer.Phase
+	first   bool // the first request is not out, or has shown nothing
+	newest  time.Time
+	author  UserID
+	joins   []Entry
+	request context.CancelCauseFunc
+	steers  int // waiting for this turn
+	waiting int // in the slot
+	parking bool
+	over    []Job // ended jobs not told
+	renewAt time.Time
+	view    View
+	text    *strings.Builder
+	bell    chan struct{}
+}
+
+func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) *Turn {
+	t := &Turn{
+		a: a, h: a.h, lease: b.Lease, number: b.Lane.Turn, gen: b.Lane.Gen, resumed: resumed,
+		attempts: b.Lane.Attempts, life: life, rows: rows, seq: b.Lane.Seq, sent: b.Lane.Sent,
+		inputs: map[int64]Input{},
+		phase:  b.Lane.Phase, first: !resumed, newest: b.Lane.TurnAt, author: b.Lane.Owner,
+		renewAt: time.Now(), text: &strings.Builder{}, bell: make(chan struct{}, 1),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(life)
+	t.owner.ID = b.Lane.Owner
+	for _, r := range rows[turnStart(rows, t.number):] {
+		t.step += boolInt(r.Type == RowAssistant)
+		for _, in := range rowInputs(r) {
+			t.inputs[in.Ticket] = in
+			if in.From.ID == b.Lane.Owner {
+				t.owner = in.From
+			}
+			if len(in.Parts) > 0 {
+				t.asked = in.Parts[len(in.Parts)-1].ID
+			}
+		}
+	}
+	_, t.admin = a.h.Access.Still(life, a.key, t.owner.ID)
+	t.began = time.Now()
+	t.view = View{
+		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
+		Since: b.Lane.TurnAt, Step: t.step,
+	}
+	for _, e := range b.Lane.Slot {
+		if !e.Held && e.Want == steer.Steer && e.Turn == t.number {
+			t.steers++
+		}
+	}
+	return t
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// turnStart is the index of a turn's first row.
+func turnStart(rows []Row, turn int64) int {
+	i := len(rows)
+	for i > 0 && rows[i-1].Turn == turn {
+		i--
+	}
+	return i
+}
+
+// Key names the session.
+func (t *Turn) Key() Key { return t.a.key }
+
+// Number is the turn's number in its lane.
+func (t *Turn) Number() int64 { return t.number }
+
+// Gen is the generation the turn writes to.
+func (t *Turn) Gen() int64 { return t.gen }
+
+// Resumed reports that rows of this turn were written by an earlier runner.
+func (t *Turn) Resumed() bool { return t.resumed }
+
+// Attempts counts how often the turn was taken over from a dead runner.
+func (t *Turn) Attempts() int { return t.attempts }
+
+// Owner is whose turn it is.
+func (t *Turn) Owner() Person { return t.owner }
+
+// Admin reports whether the owner is an admin now (asked again, I10).
+func (t *Turn) Admin() bool {
+	_, admin := t.h.Access.Still(t.life, t.a.key, t.owner.ID)
+	return admin
+}
+
+// Nonce names this process as the owner of jobs.
+func (t *Turn) Nonce() string { return t.h.Nonce }
+
+// Rows are all rows of the generation, oldest first; they are not changed.
+func (t *Turn) Rows() []Row { return t.rows }
+
+// MayDrain reports whether the newest row may still take a steer: it is this
+// turn's, a tool row, and a drain of it would be its first.
+func (t *Turn) MayDrain() bool {
+	n := len(t.rows)
+	return n > 0 && t.rows[n-1].Type == RowTool && t.rows[n-1].Turn == t.number
+}
+
+// Undrained reports whether no drain was taken since the newest row was stored.
+func (t *Turn) Undrained() bool { return t.seq > t.sent }
+
+// Bell rings when something came in: a steer waits, the process drains, a job
+// ended. Ask Steers, Parking and Over what it was.
+func (t *Turn) Bell() <-chan struct{} { return t.bell }
+
+func (t *Turn) ring() {
+	select {
+	case t.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Steers is how many steers wait to go in.
+func (t *Turn) Steers() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.steers
+}
+
+// Parking reports that the turn must stop at the next safe point.
+func (t *Turn) Parking() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.parking
+}
+
+// Over gives the jobs that ended and have not been told.
+func (t *Turn) Over() []Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
+}
+
+// Phase is what the turn does. Any goroutine.
+func (t *Turn) Phase() steer.Phase {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase
+}
+
+// SetPhase says what the turn does now; a commit stores it.
+func (t *Turn) SetPhase(p steer.Phase) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.phase = p
+	t.view.Phase = p
+}
+
+func (t *Turn) firstRequest() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first
+}
+
+func (t *Turn) withinJoin(at time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.h.JoinWindow > 0 && at.Sub(t.newest) <= t.h.JoinWindow
+}
+
+func (t *Turn) lastAuthor() UserID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.author
+}
+
+// join keeps an entry for the agent to fold in and calls the request back.
+// Called by the actor.
+func (t *Turn) join(e Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, j := range t.joins {
+		if j.Ticket == e.Ticket {
+			t.joins[i] = e
+			return
+		}
+	}
+	t.joins = append(t.joins, e)
+	t.newest, t.author = e.At, e.Author
+	if t.request != nil {
+		t.request(ErrJoined)
+	}
+}
+
+// waits tells the turn what waits. Called by the actor.
+func (t *Turn) waits(lane Lane, steers int) {
+	waiting := 0
+	for _, e := range lane.Slot {
+		waiting += boolInt(!e.Held)
+	}
+	var over []Job
+	for _, j := range lane.Jobs {
+		if j.State != JobRunning {
+			over = append(over, j)
+		}
+	}
+	t.mu.Lock()
+	news := steers > t.steers || len(over) > len(t.over)
+	t.steers, t.waiting, t.over = steers, waiting, over
+	t.mu.Unlock()
+	if news {
+		t.ring()
+	}
+	t.Show(func(v *View) { v.Waiting = waiting })
+}
+
+// park asks the agent to stop at the next safe point; a model request is cut
+// off at once, for it is sent again with the same bytes. Called by the actor.
+func (t *Turn) park() {
+	t.mu.Lock()
+	t.parking = true
+	if t.request != nil {
+		t.request(ErrParked)
+	}
+	t.mu.Unlock()
+	t.ring()
+}
+
+// flagged looks at what a store reply said came in beside; true means that the
+// actor should look. Any goroutine.
+func (t *Turn) flagged(f Flags) bool {
+	if f.Stop {
+		t.cancel(ErrStopped)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return f.Steers != t.steers || f.Waiting != t.waiting
+}
+
+func (t *Turn) renewed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewAt = time.Now()
+}
+
+// Guard makes sure that the lease is good before something is started whose
+// effect outlives the turn (a tool). It waits while the store is away.
+func (t *Turn) Guard(ctx context.Context) error {
+	t.mu.Lock()
+	fresh := time.Since(t.renewAt) < t.lease.TTL/2
+	t.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	err := t.h.persist(ctx, "renew", func(ctx context.Context) error {
+		_, err := t.h.Store.Renew(ctx, t.lease)
+		return err
+	})
+	if err == nil {
+		t.renewed()
+	}
+	return err
+}
+
+// Request gives the context of one model request: the actor may call it back
+// to let a follow-up join (ErrJoined) or to park (ErrParked). done must be
+// called when the request is over.
+func (t *Turn) Request(ctx context.Context) (req context.Context, done func()) {
+	req, cancel := context.WithCancelCause(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.parking:
+		cancel(ErrParked)
+	case len(t.joins) > 0 && t.first:
+		cancel(ErrJoined)
+	}
+	t.request = cancel
+	return req, func() {
+		t.mu.Lock()
+		t.request = nil
+		t.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// Join stores the follow-ups that join the turn's user message as fold rows
+// and reports whether there were any. A follow-up that was edited or dropped
+// meanwhile is looked at again.
+func (t *Turn) Join(ctx context.Context) (bool, error) {
+	t.mu.Lock()
+	joins := t.joins
+	t.joins = nil
+	may := t.first
+	t.mu.Unlock()
+	if len(joins) == 0 || !may {
+		return false, nil
+	}
+	var c Commit
+	for _, e := range joins {
+		in := decodeInput(e)
+		c.Take = append(c.Take, Take{Ticket: e.Ticket, Version: e.Version})
+		c.Rows = append(c.Rows, Row{Type: RowFold, Data: mustJSON(UserRow{Inputs: []Input{in}})})
+		c.Fates = append(c.Fates, FateSet{Ticket: e.Ticket, State: FateRunning, Turn: t.number})
+	}
+	c.Phase, c.Drain = t.Phase(), true
+	_, err := t.commit(ctx, c)
+	if errors.Is(err, ErrStale) {
+		t.a.poke(nil)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, e := range joins {
+		in := decodeInput(e)
+		t.inputs[e.Ticket] = in
+		t.asked = e.Msgs[len(e.Msgs)-1]
+		t.sign(in, FateRunning, 0, e.Turn != 0)
+		t.waited[e.Ticket] = e.Turn != 0
+	}
+	asked := t.asked
+	t.Show(func(v *View) { v.Asked = asked })
+	return true, nil
+}
+
+// Commit stores a step and answers the steers a drain moved. It waits while
+// the store is away, whatever becomes of ctx: a cancelled turn still pairs its
+// calls. An error means that the turn may write nothing more.
+func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
+	r := Commit{Rows: s.Rows, Phase: s.Phase, Drain: s.Drain, Jobs: s.Jobs, Step: t.step + 1}
+	if s.Say != "" {
+		r.TakeOut = true
+		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartNotice, Markdown: s.Say, Silent: true},
+			t.number, fmt.Sprintf("t:%d:say:%d", t.number, t.seq))
+	}
+	c, err := t.commit(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Outs) > 0 {
+		t.h.Outbox.Nudge(t.a.key, c.Out)
+	}
+	t.SetPhase(s.Phase)
+	return c.Steers, nil
+}
+
+// commit stores c under the turn's lease and keeps its own picture of the rows.
+func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
+	t.ops++
+	c.Op = OpID(fmt.Sprintf("c:%d:%d", t.lease.Epoch, t.ops))
+	c.Seq = t.seq
+	var r Committed
+	write := context.WithoutCancel(ctx)
+	write, stop := context.WithCancelCause(write)
+	defer stop(nil)
+	defer context.AfterFunc(t.life, func() { stop(context.Cause(t.life)) })()
+	err := t.h.persist(write, "commit", func(ctx context.Context) error {
+		var err error
+		r, err = t.h.Store.Commit(ctx, t.lease, c)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	t.renewed()
+	for i, row := range c.Rows {
+		row.Seq, row.Turn = t.seq+int64(i)+1, t.number
+		t.rows = append(t.rows, row)
+		t.step += boolInt(row.Type == RowAssistant)
+	}
+	t.rows = append(t.rows, r.Steers...)
+	t.seq = r.Seq
+	if c.Drain {
+		t.sent = r.Seq
+	}
+	t.h.history.put(t.a.key, t.gen, t.rows)
+	for _, s := range r.Steers {
+		t.attach(s, c.Step)
+	}
+	if len(c.Jobs) > 0 {
+		t.jobs = true
+		t.told(c.Jobs)
+	}
+	if len(r.Steers) > 0 {
+		t.mu.Lock()
+		t.steers = max(0, t.steers-len(r.Steers))
+		t.waiting = max(0, t.waiting-len(r.Steers))
+		t.mu.Unlock()
+	}
+	if !c.End && t.flagged(r.Flags) {
+		t.a.poke(nil)
+	}
+	return r, nil
+}
+
+// told forgets jobs whose end the step told.
+func (t *Turn) told(jobs []Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var left []Job
+	for _, o := range t.over {
+		told := false
+		for _, j := range jobs {
+			told = told || j.ID == o.ID && j.Told
+		}
+		if !told {
+			left = append(left, o)
+		}
+	}
+	t.over = left
+}
+
+// attach takes note of a steer that went onto a tool row.
+func (t *Turn) attach(s Row, step int) {
+	in := decodeRowInput(s)
+	t.inputs[s.Tick] = in
+	t.waited[s.Tick] = true
+	t.attached = append(t.attached, Fate{Ticket: s.Tick, Msgs: in.msgs(), State: FateAttached, Turn: t.number, Step: step, Waited: true})
+	call := t.callOf(s.On)
+	t.Show(func(v *View) {
+		v.Notes = append(v.Notes, NoteView{N: s.N, Step: step, From: CleanLine(in.From.Name, 40), Text: CleanLine(in.text(), 200), Call: call})
+	})
+}
+
+// callOf is the call id of the tool row with this seq.
+func (t *Turn) callOf(seq int64) string {
+	if seq < 1 || seq > int64(len(t.rows)) {
+		return ""
+	}
+	return decodeTool(t.rows[seq-1]).Call
+}
+
+// Accepted says that a request carrying all rows so far got its first 2xx: the
+// steers on them are in.
+func (t *Turn) Accepted() {
+	if len(t.attached) == 0 {
+		return
+	}
+	sets := make([]FateSet, 0, len(t.attached))
+	for _, f := range t.attached {
+		sets = append(sets, FateSet{Ticket: f.Ticket, State: FateSteered})
+		f.State = FateSteered
+		t.h.Outbox.Sign(t.a.key, f)
+	}
+	t.attached = nil
+	if err := t.h.Store.Settle(t.life, t.a.key, sets); err != nil {
+		t.h.note(t.life, "settle", err)
+	}
+	t.Show(func(v *View) {
+		for i := range v.Notes {
+			v.Notes[i].Sent = true
+		}
+	})
+}
+
+func (t *Turn) sign(in Input, s FateState, step int, waited bool) {
+	t.h.Outbox.Sign(t.a.key, Fate{Ticket: in.Ticket, Msgs: in.msgs(), State: s, Turn: t.number, Step: step, Waited: waited})
+}

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"coxswain/steer"
+)
+
+// Sentences that people see: what happened and what to do, at most 120
+// characters each. They are public text: nothing of an error's inside is in
+// them (I13).
+const (
+	rowStopped      = "Stopped before answering."
+	rowFailed       = "Failed before answering."
+	markInterrupted = "— interrupted"
+
+	bodyInterrupted = "interrupted, result unknown; not run again"
+	jobLostBody     = "ended by restart, result unknown"
+
+	textBroken       = "This turn broke off by a fault of the gateway. Nothing else is affected; ask again."
+	textFull         = "32 messages wait already. This one was not taken: drop one (/pending) or send it later."
+	textLongSteer    = "Too long to steer in (over 8 kB): it is queued and runs after this task."
+	textNotSteer     = "Only the task's owner or an admin can steer or stop it. Your message is queued."
+	textNotYours     = "Only the task's owner or an admin can do that."
+	textStopped      = "Stopped."
+	textNothingRuns  = "Nothing is running."
+	textNotPending   = "That message does not wait any more."
+	textDropped      = "Dropped."
+	textExpired      = "That button is out of date."
+	textPendingNone  = "Nothing waits."
+	textNew          = "New conversation. What came before is kept but not used."
+	textReplyToIt    = "Reply to the message you mean with this command."
+	textNoFate       = "Nothing is known of that message."
+	textNoTask       = "No task is running here; your message starts one."
+	textBtwFailed    = "That could not be answered beside the task. Ask again when it is done."
+	textAdminNow     = "You are an admin of this gateway now. /help lists what it can do."
+	textBadLink      = "That link is used up or too old. Restart the gateway for a new one."
+	textWelcome      = "Hello. Give me a task; while I work you can write on to steer it. /help lists the commands."
+	textHelpTail     = "While a task runs, what you write goes to it as the mode says: /busy queue, interrupt or steer."
+	textNoJobs       = "No background jobs."
+	textTooLong      = "That message is over 64 kB and was not taken. Send it as a file, or in parts."
+	textForwardedCmd = "" // a forwarded command is data and gets no answer
+)
+
+func textPair(code string) string {
+	return fmt.Sprintf("This gateway does not know you. Ask its operator to run: gateway pair approve %s (10 minutes)", code)
+}
+
+func textNoCommand(name, near string) string {
+	name = CleanLine(name, 32)
+	if near == "" {
+		return fmt.Sprintf("There is no command /%s. /help lists them.", name)
+	}
+	return fmt.Sprintf("There is no command /%s. Did you mean /%s?", name, near)
+}
+
+func textUsage(c *Command) string { return "Usage: /" + c.Name + " " + c.Args }
+
+func textMode(m steer.Mode, own bool) string {
+	what := map[steer.Mode]string{
+		steer.Queue:     "follow-ups wait for their own turn",
+		steer.Interrupt: "a follow-up replaces the running task",
+		steer.Steer:     "a follow-up goes into the running task",
+	}[m]
+	from := "configured"
+	if own {
+		from = "set here"
+	}
+	return fmt.Sprintf("Mode: %s (%s): %s. Change: /busy queue, interrupt or steer.", m, from, what)
+}
+
+func textWho(p Principal) string {
+	role := "may talk here"
+	if p.Admin {
+		role = "admin"
+	}
+	return fmt.Sprintf("%s on %s: %s", CleanLine(string(p.ID), 40), p.Platform, role)
+}
+
+// ago writes a duration as people say it.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+var fateWords = map[FateState]string{
+	FateAccepted: "accepted", FateQueued: "queued", FatePending: "waits to be steered in", FateHeld: "held by /stop",
+	FateRunning: "being worked on", FateAttached: "steered in, not sent to the model yet", FateSteered: "steered in",
+	FateAnswered: "answered", FateDropped: "dropped", FateStopped: "stopped", FateFailed: "failed",
+}
+
+func textWhy(f Fate, now time.Time, skipped int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Message %d: %s.", f.Ticket, fateWords[f.State])
+	if f.Waited && f.Changed > f.At && !f.State.Waits() {
+		fmt.Fprintf(&b, " Accepted %s ago.", ago(now.Sub(time.UnixMilli(f.At))))
+	}
+	if f.State.Waits() {
+		fmt.Fprintf(&b, " Waits since %s.", ago(now.Sub(time.UnixMilli(f.At))))
+	}
+	if f.Turn != 0 {
+		fmt.Fprintf(&b, " Turn %d", f.Turn)
+		if f.Step != 0 {
+			fmt.Fprintf(&b, ", went in at step %d", f.Step)
+		}
+		b.WriteByte('.')
+	}
+	if skipped > 0 {
+		fmt.Fprintf(&b, " %d calls were not started because of it.", skipped)
+	}
+	return b.String()
+}
+
+func textEntry(n int, e Entry, now time.Time) string {
+	what := e.Want.String()
+	if e.Held {
+		what = "held"
+	}
+	return fmt.Sprintf("%d. %s, %s: %s", n, what, ago(now.Sub(e.At)), CleanLine(decodeInput(e).text(), 60))
+}
+
+// jobEvent is what a turn that was started by a job's end is given: data.
+func jobEvent(j Job) string {
+	return fmt.Sprintf("[background job %s (%s) is over: %s]\n%s\n", CleanLine(j.ID, 20), CleanLine(j.Name, 60), j.State, j.Body)
+}
+
+func jobToldText(j Job) string {
+	return fmt.Sprintf("Job %s (%s): %s.", CleanLine(j.ID, 20), CleanLine(j.Name, 60), j.State)
+}
