@@ -1,0 +1,397 @@
+// Package outbox sends what the store holds for sending. Each session with
+// parts has one worker goroutine that takes them strictly in order and ends
+// when none is left; sessions do not wait for one another. Signs on people's
+// messages go beside it: per session one goroutine, the newest state of an
+// input wins. Run waits for all of them.
+//
+// A part whose sending was cut off is unknown: sent or not. Progress and
+// replies are then dropped; a final answer is sent once more, marked as a
+// possible repeat (I9).
+package outbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"coxswain/session"
+)
+
+// Store is the part of session.Store that sending needs.
+type Store interface {
+	OutTake(ctx context.Context, key session.Key, nonce string, takeover time.Duration) (session.Part, bool, time.Duration, error)
+	OutDone(ctx context.Context, key session.Key, nonce string, d session.PartDone) error
+}
+
+// Options are what an Outbox is built from.
+type Options struct {
+	Store Store
+	// Nonce of this process's outbox. It is not the hub's: a part that a commit
+	// took for the hub comes by Nudge, and must not come by OutTake as well.
+	Nonce    string
+	HubNonce string
+	// UnknownAfter is how long a final whose outcome is unknown waits before it
+	// is sent once more (outbox.unknown_after).
+	UnknownAfter time.Duration
+	Log          *slog.Logger
+}
+
+// An Outbox sends. Nudge and Sign may be called from any goroutine and never
+// block; Register comes before them.
+type Outbox struct {
+	Options
+	platforms map[session.PlatformName]session.Platform
+	life      context.Context
+	stop      context.CancelFunc
+
+	mu      sync.Mutex // guards what follows
+	workers map[session.Key]*worker
+	signers map[session.Key]*signer
+	stages  map[signed]int // the furthest stage signed, of recent inputs
+	closed  bool
+	wg      sync.WaitGroup
+}
+
+// signed names an input whose state was shown.
+type signed struct {
+	key    session.Key
+	ticket int64
+}
+
+// stagesKept bounds what is remembered of shown states: far more than can be
+// on their way at one time.
+const stagesKept = 4096
+
+// stage orders the states of an input. It never goes back: what was consumed
+// does not wait again. Two goroutines that tell of two steps may do so in
+// either order; the further one stands.
+func stage(s session.FateState) int {
+	switch {
+	case s == session.FateAccepted:
+		return 0
+	case s.Waits():
+		return 1
+	case s == session.FateRunning || s == session.FateAttached:
+		return 2
+	case s == session.FateSteered:
+		return 3
+	}
+	return 4
+}
+
+// A worker sends one session's parts.
+type worker struct {
+	wake  chan struct{} // holds at most one token
+	taken *session.Part // guarded by Outbox.mu
+}
+
+// A signer shows one session's signs.
+type signer struct {
+	pending []session.Fate // guarded by Outbox.mu, one a ticket, oldest first
+}
+
+var _ session.Outbox = (*Outbox)(nil)
+
+// New makes an outbox that works until ctx ends.
+func New(ctx context.Context, o Options) *Outbox {
+	b := &Outbox{
+		Options: o, platforms: map[session.PlatformName]session.Platform{},
+		workers: map[session.Key]*worker{}, signers: map[session.Key]*signer{}, stages: map[signed]int{},
+	}
+	b.life, b.stop = context.WithCancel(ctx)
+	return b
+}
+
+// Register adds a platform.
+func (b *Outbox) Register(p session.Platform) { b.platforms[p.Name()] = p }
+
+// Close lets parts that are being sent finish for at most grace, then ends all
+// goroutines and waits for them. What is left stays in the store.
+func (b *Outbox) Close(grace time.Duration) {
+	b.mu.Lock()
+	b.closed = true
+	for _, w := range b.workers {
+		w.poke()
+	}
+	b.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { b.wg.Wait(); close(gone) }()
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-gone:
+	case <-t.C:
+	case <-b.life.Done():
+	}
+	b.stop()
+	<-gone
+}
+
+func (w *worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Nudge implements session.Outbox.
+func (b *Outbox) Nudge(key session.Key, part *session.Part) {
+	plat := b.platforms[key.Platform]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || plat == nil || b.life.Err() != nil {
+		return
+	}
+	w := b.workers[key]
+	if w == nil {
+		w = &worker{wake: make(chan struct{}, 1)}
+		b.workers[key] = w
+		b.wg.Add(1)
+		go b.work(key, plat, w)
+	}
+	if part != nil {
+		w.taken = part
+	}
+	w.poke()
+}
+
+// leave ends a worker unless it was nudged meanwhile.
+func (b *Outbox) leave(key session.Key, w *worker) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.taken != nil || len(w.wake) > 0 && !b.closed {
+		return false
+	}
+	delete(b.workers, key)
+	return true
+}
+
+// work sends a session's parts until none is left.
+func (b *Outbox) work(key session.Key, plat session.Platform, w *worker) {
+	defer b.wg.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	errs := 0
+	for {
+		p, ok, wait, err := b.next(key, w)
+		switch {
+		case b.life.Err() != nil:
+			return
+		case err != nil:
+			errs++
+			wait = min(time.Duration(errs)*50*time.Millisecond, time.Second)
+			b.Log.WarnContext(b.life, "take from outbox failed, will retry", "session", key.String(), "err", err)
+		case ok:
+			errs = 0
+			b.send(plat, p.Part, p.nonce)
+			continue
+		case wait == 0:
+			if b.leave(key, w) {
+				return
+			}
+			<-w.wake
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-b.life.Done():
+			return
+		case <-timer.C:
+		case <-w.wake:
+		}
+		if b.isClosed() && b.leave(key, w) {
+			return
+		}
+	}
+}
+
+func (b *Outbox) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+// next is the part to send now: the one the hub's commit took, or the head.
+func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, error) {
+	b.mu.Lock()
+	given, closed := w.taken, b.closed
+	w.taken = nil
+	b.mu.Unlock()
+	if given != nil {
+		return taken{*given, b.HubNonce}, true, 0, nil
+	}
+	if closed {
+		return taken{}, false, 0, nil
+	}
+	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
+	return taken{p, b.Nonce}, ok, wait, err
+}
+
+// taken is a part and the nonce that holds it.
+type taken struct {
+	session.Part
+	nonce string
+}
+
+// send sends one part and stores what came of it.
+func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
+	repeat := p.State == session.PartUnknown
+	if repeat {
+		if p.Kind != session.PartFinal {
+			b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartDead})
+			return
+		}
+		// Wait until the first try is unknown_after old.
+		if !b.pause(time.Until(p.Since.Add(b.UnknownAfter))) {
+			return
+		}
+	}
+	msg, err := plat.Send(b.life, p)
+	if err == nil {
+		b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartSent, Msg: msg})
+		return
+	}
+	if b.life.Err() != nil {
+		return // cut off with the process: unknown to the next one
+	}
+	d := session.PartDone{ID: p.ID, State: session.PartPlanned}
+	var se *session.SendError
+	switch {
+	case !errors.As(err, &se):
+		d.State = session.PartDead
+	case se.Outcome == session.SendRefused:
+		d.State = session.PartDead
+	case se.Outcome == session.SendUnknown && p.Kind == session.PartFinal && !repeat:
+		d.State, d.Wait = session.PartUnknown, b.UnknownAfter
+	case se.Outcome == session.SendUnknown:
+		d.State = session.PartDead
+	default:
+		d.Wait = se.Wait
+		if d.Wait == 0 {
+			d.Wait = backoff(p.Attempt)
+		}
+	}
+	b.Log.WarnContext(b.life, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
+	b.done(p, nonce, d)
+}
+
+// backoff grows from one second to a minute, with jitter.
+func backoff(attempt int) time.Duration {
+	d := min(time.Second<<min(max(attempt-1, 0), 6), time.Minute)
+	return d/2 + rand.N(d/2)
+}
+
+func (b *Outbox) pause(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-b.life.Done():
+		return false
+	}
+}
+
+// done stores an attempt's end; it waits while the store is away.
+func (b *Outbox) done(p session.Part, nonce string, d session.PartDone) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := b.Store.OutDone(b.life, p.Key, nonce, d)
+		if err == nil {
+			return
+		}
+		if !b.pause(wait) {
+			return
+		}
+	}
+}
+
+// Sign implements session.Outbox.
+func (b *Outbox) Sign(key session.Key, f session.Fate) {
+	plat := b.platforms[key.Platform]
+	if plat == nil || len(f.Msgs) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.life.Err() != nil {
+		return
+	}
+	id := signed{key, f.Ticket}
+	if last, ok := b.stages[id]; ok && last > stage(f.State) {
+		return
+	}
+	if len(b.stages) >= stagesKept {
+		clear(b.stages)
+	}
+	b.stages[id] = stage(f.State)
+	s := b.signers[key]
+	if s == nil {
+		s = &signer{}
+		b.signers[key] = s
+		b.wg.Add(1)
+		go b.sign(key, plat, s)
+	}
+	for i := range s.pending {
+		if s.pending[i].Ticket == f.Ticket {
+			s.pending[i] = f
+			return
+		}
+	}
+	s.pending = append(s.pending, f)
+}
+
+// signTries is how often one sign is tried: it is only a sign, the state
+// itself is in the store.
+const signTries = 3
+
+// sign shows a session's signs until none is left.
+func (b *Outbox) sign(key session.Key, plat session.Platform, s *signer) {
+	defer b.wg.Done()
+	for tries := 0; ; {
+		b.mu.Lock()
+		if len(s.pending) == 0 || b.life.Err() != nil {
+			delete(b.signers, key)
+			b.mu.Unlock()
+			return
+		}
+		f := s.pending[0]
+		s.pending = s.pending[1:]
+		b.mu.Unlock()
+		err := plat.Sign(b.life, key, f)
+		var se *session.SendError
+		if err == nil || errors.Is(err, session.ErrNoSigns) || !errors.As(err, &se) || se.Outcome == session.SendRefused {
+			tries = 0
+			continue
+		}
+		if tries++; tries >= signTries {
+			tries = 0
+			continue
+		}
+		wait := se.Wait
+		if wait == 0 {
+			wait = backoff(tries)
+		}
+		b.again(s, f)
+		if !b.pause(wait) {
+			return
+		}
+	}
+}
+
+// again puts a sign back unless a newer one of its input waits.
+func (b *Outbox) again(s *signer, f session.Fate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range s.pending {
+		if p.Ticket == f.Ticket {
+			return
+		}
+	}
+	s.pending = append([]session.Fate{f}, s.pending...)
+}
