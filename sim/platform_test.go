@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"coxswain/session"
+)
+
+// platform is a chat network that remembers what it was told to show.
+type platform struct {
+	w *world
+
+	mu    sync.Mutex
+	sent  []sent
+	signs map[string]string // message → newest state shown
+	ids   int
+	// fail decides the fate of the n-th send.
+	fail func(p session.Part) sendFault
+	last map[session.Key]session.View
+}
+
+type sent struct {
+	key     session.Key
+	id      session.MessageID
+	kind    session.PartKind
+	text    string
+	reply   session.MessageID
+	repeat  bool
+	part    string
+	buttons []session.Button
+	at      time.Time
+}
+
+type sendFault uint8
+
+const (
+	sendOK sendFault = iota
+	sendDown
+	sendLost // shown, but the answer is lost
+	sendFlood
+)
+
+type payload struct {
+	Text    string            `json:"text"`
+	Reply   session.MessageID `json:"reply,omitempty"`
+	Buttons []session.Button  `json:"buttons,omitempty"`
+	Silent  bool              `json:"silent,omitempty"`
+}
+
+func newPlatform(w *world) *platform {
+	return &platform{w: w, signs: map[string]string{}, last: map[session.Key]session.View{}}
+}
+
+func (p *platform) Name() session.PlatformName { return "fake" }
+
+func (p *platform) Parts(o session.Outgoing) [][]byte {
+	data, err := json.Marshal(payload{o.Markdown, o.ReplyTo, o.Buttons, o.Silent})
+	if err != nil {
+		panic(err)
+	}
+	return [][]byte{data}
+}
+
+func (p *platform) Send(ctx context.Context, part session.Part) (session.MessageID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil || p.w.isDead() {
+		return "", &session.SendError{Outcome: session.SendNot, Err: ctx.Err()}
+	}
+	fault := sendOK
+	if p.fail != nil {
+		fault = p.fail(part)
+	}
+	switch fault {
+	case sendDown:
+		return "", &session.SendError{Outcome: session.SendNot, Err: errors.New("connection refused")}
+	case sendFlood:
+		return "", &session.SendError{Outcome: session.SendNot, Wait: 20 * time.Second, Err: errors.New("flood")}
+	}
+	var d payload
+	if err := json.Unmarshal(part.Data, &d); err != nil {
+		panic(err)
+	}
+	p.ids++
+	s := sent{
+		key: part.Key, id: session.MessageID(fmt.Sprintf("b%d", p.ids)), kind: part.Kind, text: d.Text, reply: d.Reply,
+		repeat: part.State == session.PartUnknown, part: part.ID, buttons: d.Buttons, at: time.Now(),
+	}
+	p.sent = append(p.sent, s)
+	p.w.logSent(s)
+	if fault == sendLost {
+		return "", &session.SendError{Outcome: session.SendUnknown, Err: errors.New("reply lost")}
+	}
+	return s.id, nil
+}
+
+func (p *platform) Show(v session.View) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.last[v.Key]
+	p.last[v.Key] = v
+	if v.Notice != "" && v.Notice != old.Notice {
+		p.w.logf("bot notes: %s", v.Notice)
+	}
+	if v.Text != old.Text && v.Text != "" {
+		p.w.shows = append(p.w.shows, v.Text)
+	}
+}
+
+func (p *platform) Sign(_ context.Context, key session.Key, f session.Fate) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	msg := string(f.Msgs[0])
+	if f.Waited && p.signs[msg] != string(f.State) {
+		p.w.logf("bot signs %s: %s", msg, f.State)
+		p.signs[msg] = string(f.State)
+	}
+	return nil
+}
+
+// finals lists the final answers shown.
+func (p *platform) finals() []sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var f []sent
+	for _, s := range p.sent {
+		if s.kind == session.PartFinal {
+			f = append(f, s)
+		}
+	}
+	return f
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", " / ") }
