@@ -141,16 +141,20 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 			return
 		}
 		raw.WriteString(d.Text)
-		clean, hits := r.clean.Sanitize(raw.String())
 		// A trace of the key is cut out of what is shown too (I8); once one was
-		// found every frame is made anew.
-		if hits > 0 || dirty {
-			dirty = true
-			r.t.ShowText(true, clean)
-		} else {
-			r.t.ShowText(false, d.Text)
+		// found every frame is made anew. A trace ends in what is new, so its
+		// neighbourhood is enough to find it.
+		if !dirty {
+			_, hits := r.clean.Sanitize(raw.String()[max(0, raw.Len()-len(d.Text)-traceSpan):])
+			dirty = hits > 0
 		}
-		shown = clean
+		if dirty {
+			shown, _ = r.clean.Sanitize(raw.String())
+			r.t.ShowText(true, shown)
+			return
+		}
+		shown = raw.String()
+		r.t.ShowText(false, d.Text)
 	}
 	reply, err = r.l.Model.Stream(req, Request{
 		System: r.tr.head.System, Tools: r.tr.head.Tools, Messages: r.tr.msgs, NoTools: r.noTools, Session: r.t.Key().String(),
@@ -160,6 +164,10 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 	}
 	return reply, shown, err
 }
+
+// traceSpan is more bytes than the shortest trace of a key can span: 12 digits
+// with gaps of 32 runes, escaped. The finished text is sanitised whole.
+const traceSpan = 4096
 
 // failed turns the end of a request into the end of the turn.
 func (r *runner) failed(ctx context.Context, err error, shown string) *session.Outcome {

@@ -300,6 +300,24 @@ var breakages = []breakage{
 			}
 		})
 	}},
+	{"a late settle moves a fate back", "fates/a settle", func(s *broken) {
+		askedOf(s, func(l *lane, r *settling) {
+			for _, set := range r.sets {
+				if f := l.fate(set.Ticket); f != nil && f.State.Stage() > set.State.Stage() && !f.State.Final() {
+					f.State = session.FateAccepted
+				}
+			}
+		})
+	}},
+	{"a settle releases what is held", "fates/a settle", func(s *broken) {
+		askedOf(s, func(l *lane, r *settling) {
+			for _, set := range r.sets {
+				if f := l.fate(set.Ticket); f != nil && f.State == session.FateHeld {
+					f.State = session.FateQueued
+				}
+			}
+		})
+	}},
 	{"waited is forgotten", "fates/waited", func(s *broken) {
 		answeredOf(s, func(l *lane, r *settling, _ *any) {
 			for _, set := range r.sets {

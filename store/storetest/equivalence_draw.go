@@ -161,7 +161,7 @@ func (p *player) accept(l *played, c command) {
 	r := session.Accept{
 		Key: l.key, Dedupe: p.dedupe(c, "m", &l.marks), Want: c.Mode, Turn: max(0, lane.Turn-int64(c.N/3)),
 		Author: []session.UserID{ann, ann, ann, bob}[c.Pick], Msg: session.MessageID(id), Data: text(id),
-		Fate: []session.FateState{session.FateQueued, session.FatePending, session.FateRunning, session.FateQueued}[c.N], Full: p.parts(1, 0),
+		Fate: []session.FateState{session.FateQueued, session.FatePending, session.FateAccepted, session.FateQueued}[c.N], Full: p.parts(1, 0),
 	}
 	if c.bit(0) || c.bit(1) {
 		r.Group = []string{"g", "g", "g", "h"}[c.N]

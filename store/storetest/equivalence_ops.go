@@ -11,7 +11,7 @@ import (
 
 var states = []session.FateState{
 	session.FateSteered, session.FateRunning, session.FateQueued, session.FateAnswered, session.FateFailed, session.FateStopped,
-	session.FateHeld, "",
+	session.FateHeld, session.FateAttached, session.FatePending, "",
 }
 
 // fates sets up to n fates of any tickets there are.

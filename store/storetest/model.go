@@ -487,6 +487,7 @@ func (m *Model) hold(l *lane, now time.Time) []session.Entry {
 	for _, t := range l.waiting() {
 		e := l.slot[t]
 		e.Held, e.Open = true, time.Time{}
+		e.Version++ // a Begin that read it before must not run it
 		l.setFate(now, session.FateSet{Ticket: t, State: session.FateHeld})
 		held = append(held, *e)
 	}

@@ -347,7 +347,11 @@ func (m *Model) Settle(_ context.Context, key session.Key, f []session.FateSet) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.find(key); l != nil {
-		l.setFates(m.clock(), f)
+		for _, s := range f {
+			if cur := l.fate(s.Ticket); cur != nil && cur.State != session.FateHeld && cur.State.Stage() <= s.State.Stage() {
+				l.setFate(m.clock(), s)
+			}
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ func fateRules() []rule {
 	return []rule{
 		{"fates/newest first, at most limit, 256 kept", (*env).fatesKept},
 		{"fates/waited stays true", (*env).fatesWaited},
+		{"fates/a settle that comes late changes nothing", (*env).fatesLate},
 		{"fates/a final state stays", (*env).fatesFinal},
 		{"fates/zero turn and step leave what is there", (*env).fatesLeave},
 		{"fates/settle touches nothing else", (*env).fatesSettle},
@@ -47,16 +48,45 @@ func (e *env) fatesKept() {
 }
 
 func (e *env) fatesWaited() {
-	t := e.put(func(a *session.Accept) { a.Fate = session.FateRunning })
+	first := func(s session.FateState) func(*session.Accept) { return func(a *session.Accept) { a.Fate = s } }
+	t := e.put(first(session.FateAccepted))
+	e.settle(session.FateSet{Ticket: t, State: session.FateRunning})
 	e.equal(e.fate(t).Waited, false, "waited, of one that began at once")
 	for _, s := range []session.FateState{session.FateQueued, session.FatePending, session.FateHeld} {
-		u := e.put(func(a *session.Accept) { a.Fate = session.FateRunning })
-		e.settle(session.FateSet{Ticket: u, State: s})
-		e.settle(session.FateSet{Ticket: u, State: session.FateRunning})
-		e.equal(e.fate(u).Waited, true, "waited after "+string(s))
+		e.equal(e.fate(e.put(first(s))).Waited, true, "waited, of one "+string(s)+" at the door")
+		t := e.put(first(session.FateAccepted))
+		e.settle(session.FateSet{Ticket: t, State: s})
+		e.equal(e.fate(t).Waited, true, "waited, of one "+string(s)+" later")
+		if s == session.FateHeld { // a settle does not move it
+			e.amend(session.Amend{Kind: session.AmendSet, Ticket: t, Fate: session.FateRunning})
+		}
+		e.settle(session.FateSet{Ticket: t, State: session.FateRunning})
+		f := e.fate(t)
+		e.equal(f.State, session.FateRunning, "fate")
+		e.equal(f.Waited, true, "waited once it ran, after "+string(s))
 	}
-	t = e.put()
-	e.equal(e.fate(t).Waited, true, "waited, of one queued at the door")
+}
+
+// fatesLate: what a settle tells may long be overtaken.
+func (e *env) fatesLate() {
+	order := []session.FateState{
+		session.FateAccepted, session.FateQueued, session.FatePending, session.FateHeld, session.FateRunning, session.FateAttached,
+		session.FateSteered, session.FateAnswered, session.FateDropped,
+	}
+	for _, now := range order {
+		for _, late := range order {
+			t := e.put(func(a *session.Accept) { a.Fate = now })
+			e.settle(session.FateSet{Ticket: t, State: late, Turn: 3, Step: 2})
+			want, turn := now, int64(0)
+			if now != session.FateHeld && !now.Final() && now.Stage() <= late.Stage() {
+				want, turn = late, 3
+			}
+			f := e.fate(t)
+			what := fmt.Sprintf(" of one that was %s, settled as %s", now, late)
+			e.equal(f.State, want, "fate"+what)
+			e.equal(f.Turn, turn, "turn"+what)
+		}
+	}
 }
 
 func (e *env) fatesFinal() {

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"coxswain/adapters/outbox"
+	"coxswain/adapters/telegram"
+	"coxswain/adapters/web"
+	"coxswain/loop"
+	"coxswain/loop/demo"
+	"coxswain/loop/openai"
+	"coxswain/ops"
+	"coxswain/session"
+	"coxswain/steer"
+	"coxswain/store"
+)
+
+func duration(d Duration) time.Duration { return time.Duration(d) }
+
+// parts are the gateway's parts, joined.
+type parts struct {
+	conf     Config
+	log      *slog.Logger
+	store    session.Store
+	access   *session.Access
+	files    *workspaces
+	tools    *toolbox
+	hub      *session.Hub
+	outbox   *outbox.Outbox
+	telegram *telegram.Adapter // nil when off
+	web      *web.Adapter      // nil when off
+	webAddr  net.Listener
+	ops      *ops.Server
+	opsAddr  net.Listener // nil when off
+	admin    *admin
+	model    string // its name, for status
+	demo     bool
+}
+
+// newLogger writes to w as log.level and log.format say.
+func newLogger(c Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // validated before
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+func openStore(ctx context.Context, c Config, log *slog.Logger) (session.Store, error) {
+	st, err := store.Open(ctx, string(c.Store.URL), store.Options{Relaxed: c.Store.Durability == "relaxed", Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return wrapStore(st), nil
+}
+
+// newModel is the model the configuration names; the demo when it names none.
+func newModel(c ModelConf, log *slog.Logger) (m loop.Model, isDemo bool, err error) {
+	if c.APIKey == "" && c.BaseURL == "https://api.openai.com/v1" {
+		return &demo.Model{}, true, nil
+	}
+	m, err = openai.New(openai.Options{
+		BaseURL: c.BaseURL, APIKey: func() string { return string(c.APIKey) }, Name: c.Name,
+		ContextWindow: c.ContextWindow, Hosted: c.Hosted, Logger: log,
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("model: %w", err)
+	}
+	return m, false, nil
+}
+
+// policies are who may talk on which platform.
+func policies(c Config) map[session.PlatformName]session.Policy {
+	t := c.Platforms.Telegram
+	return map[session.PlatformName]session.Policy{
+		telegram.Name: {AllowUsers: t.AllowUsers, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
+		web.Name:      {Open: true, Pairing: session.PairingOff},
+	}
+}
+
+// build joins the parts. Nothing runs yet but what the store needs; an error
+// leaves nothing open.
+func build(ctx context.Context, c Config, log *slog.Logger) (p *parts, err error) {
+	p = &parts{conf: c, log: log}
+	defer func() {
+		if err != nil {
+			p.closeAll()
+		}
+	}()
+	if err := p.listen(); err != nil {
+		return nil, err
+	}
+	if p.store, err = openStore(ctx, c, log); err != nil {
+		return nil, err
+	}
+	if p.files, err = newWorkspaces(c.Workspace.Dir); err != nil {
+		return nil, err
+	}
+	model, isDemo, err := newModel(c.Model, log)
+	if err != nil {
+		return nil, err
+	}
+	p.demo, p.model = isDemo, model.Name()
+	p.access = session.NewAccess(p.store, policies(c))
+	p.tools = newToolbox(c, p.files, log)
+	nonce, err := newNonce()
+	if err != nil {
+		return nil, err
+	}
+	p.outbox = outbox.New(ctx, outbox.Options{
+		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Log: log,
+	})
+	agent, err := loop.New(loop.Options{
+		Model: model, Tools: p.tools, System: systemPrompt, Hosted: c.Model.Hosted || isDemo,
+		YieldAfter: duration(c.Steer.YieldAfter), SkipUnstarted: c.Steer.SkipUnstarted,
+		Steps: c.Limits.TurnSteps, Time: duration(c.Limits.TurnTime), CacheBytes: int64(c.Limits.HistoryCache) / 2,
+		JobEnded: func(key session.Key, j session.Job) { p.hub.JobEnded(ctx, key, j) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.hub = session.NewHub(ctx, session.Options{
+		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Nonce: nonce,
+		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
+		Together: c.Queue.Together, LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
+		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
+	})
+	p.admin = &admin{store: p.store, access: p.access, parts: p}
+	return p, p.platforms()
+}
+
+// modes gives each platform's busy input mode.
+func modes(c Config) func(session.Key) steer.Mode {
+	all, tg, wb := c.mode(""), c.mode(c.Platforms.Telegram.BusyInputMode), c.mode(c.Platforms.Web.BusyInputMode)
+	return func(k session.Key) steer.Mode {
+		switch k.Platform {
+		case telegram.Name:
+			return tg
+		case web.Name:
+			return wb
+		}
+		return all
+	}
+}
+
+// listen takes the ports first: one in use ends the start before anything is
+// touched.
+func (p *parts) listen() error {
+	var err error
+	if addr := p.conf.Platforms.Web.Listen; addr != "" {
+		if p.webAddr, err = net.Listen("tcp", addr); err != nil {
+			return fmt.Errorf("platforms.web.listen: %s is in use or not to be had (%s); stop the other program or choose another port", addr, cause(err))
+		}
+	}
+	if addr := p.conf.Ops.Listen; addr != "" {
+		if p.opsAddr, err = net.Listen("tcp", addr); err != nil {
+			return fmt.Errorf("ops.listen: %s is in use or not to be had (%s); stop the other program or choose another port", addr, cause(err))
+		}
+	}
+	return nil
+}
+
+// cause is the innermost reason of a network error.
+func cause(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		return text[i+2:]
+	}
+	return text
+}
+
+func (p *parts) platforms() error {
+	var err error
+	c := p.conf
+	if c.Platforms.Telegram.Token != "" {
+		var menu []telegram.Command
+		for _, cmd := range session.Commands() {
+			menu = append(menu, telegram.Command{Name: cmd.Name, Short: cmd.Help})
+		}
+		p.telegram, err = telegram.New(telegram.Options{
+			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
+			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
+			Files: func(ctx context.Context, m session.Message) bool {
+				_, ok, err := p.hub.Identify(ctx, m.Key, m.From, m.Private)
+				return ok && err == nil
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("platforms.telegram: %w", err)
+		}
+		p.hub.Register(p.telegram)
+		p.outbox.Register(p.telegram)
+	}
+	if p.webAddr != nil {
+		var list []web.Command
+		for _, cmd := range session.Commands() {
+			list = append(list, web.Command{Name: cmd.Name, Args: cmd.Args, Help: cmd.Help})
+		}
+		p.web, err = web.New(web.Options{
+			Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Commands: list, Log: p.log,
+		})
+		if err != nil {
+			return fmt.Errorf("platforms.web: %w", err)
+		}
+		p.hub.Register(p.web)
+		p.outbox.Register(p.web)
+	}
+	p.ops = ops.New(ops.Options{
+		Token: func() string { return string(c.Ops.Token) }, Ready: p.ready, Status: p.status, Log: p.log,
+	})
+	return nil
+}
+
+// newNonce names this life of this process.
+func newNonce() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	b := make([]byte, 8)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("draw a nonce: %w", err)
+	}
+	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), hex.EncodeToString(b)), nil
+}
+
+// closeAll closes what was opened; for a start that failed.
+func (p *parts) closeAll() {
+	for _, l := range []net.Listener{p.webAddr, p.opsAddr} {
+		if l != nil {
+			_ = l.Close() // nothing was accepted on it
+		}
+	}
+	if p.store != nil {
+		if err := p.store.Close(); err != nil {
+			p.log.Warn("close store", "err", err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"coxswain/adapters/telegram"
+	"coxswain/loop"
+	"coxswain/session"
+)
+
+// checkTime bounds each part's trial.
+const checkTime = 15 * time.Second
+
+// check tries each part the configuration names: one line each, the cure with
+// each failure. It changes nothing.
+func check(ctx context.Context, c Config, w io.Writer) error {
+	failed := false
+	line := func(part string, err error, good string) {
+		if err != nil {
+			failed = true
+			fmt.Fprintf(w, "FAIL  %-10s %s\n", part, firstLine(err.Error()))
+			return
+		}
+		fmt.Fprintf(w, "ok    %-10s %s\n", part, good)
+	}
+	line("config", nil, "valid")
+	log := slog.New(slog.DiscardHandler)
+	line("store", checkStore(ctx, c, log), "answers and is durable")
+	_, err := newWorkspaces(c.Workspace.Dir)
+	line("workspace", err, c.Workspace.Dir)
+	good, err := checkModel(ctx, c, log)
+	line("model", err, good)
+	if c.Platforms.Telegram.Token == "" {
+		fmt.Fprintf(w, "off   %-10s no token (TELEGRAM_BOT_TOKEN)\n", "telegram")
+	} else {
+		good, err := checkTelegram(ctx, c, log)
+		line("telegram", err, good)
+	}
+	for _, l := range []struct{ name, addr string }{{"web", c.Platforms.Web.Listen}, {"ops", c.Ops.Listen}} {
+		if l.addr == "" {
+			fmt.Fprintf(w, "off   %-10s listen is empty\n", l.name)
+			continue
+		}
+		line(l.name, checkPort(c, l.addr), l.addr)
+	}
+	if failed {
+		return errShown
+	}
+	return nil
+}
+
+func firstLine(s string) string {
+	for i, r := range s {
+		if r == '\n' {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+func checkStore(ctx context.Context, c Config, log *slog.Logger) error {
+	if k, err := dial(c); err == nil {
+		// A running gateway holds the store: its own word counts.
+		defer k.close()
+		var s fullStatus
+		return k.ask(ctx, "GET", "/status", nil, &s)
+	}
+	st, err := openStore(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(st.Ping(ctx), st.Close())
+}
+
+func checkModel(ctx context.Context, c Config, log *slog.Logger) (string, error) {
+	m, isDemo, err := newModel(c.Model, log)
+	if err != nil {
+		return "", err
+	}
+	if isDemo {
+		return "the built-in demo (set OPENAI_API_KEY for a model)", nil
+	}
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	system, err := m.Encode(loop.Wire{Role: "system", Text: "Answer with one word."})
+	if err != nil {
+		return "", err
+	}
+	user, err := m.Encode(loop.Wire{Role: "user", Text: "Say ok."})
+	if err != nil {
+		return "", err
+	}
+	_, err = m.Stream(ctx, loop.Request{System: system, Messages: []json.RawMessage{user}}, func(loop.Delta) {}, func() {})
+	var me *loop.ModelError
+	if errors.As(err, &me) {
+		return "", fmt.Errorf("%s (model.base_url, model.api_key, model.name)", me.Public)
+	}
+	return m.Name() + " answers", err
+}
+
+func checkTelegram(ctx context.Context, c Config, log *slog.Logger) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	a, err := telegram.New(telegram.Options{
+		Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
+		Door: closedDoor{}, Docs: noDocs{}, Save: noSave, Log: log,
+	})
+	if err != nil {
+		return "", err
+	}
+	name, err := a.Username(ctx)
+	if err != nil {
+		return "", err
+	}
+	return "@" + name, nil
+}
+
+// checkPort reports whether the port is free, or held by our own gateway.
+func checkPort(c Config, addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		if k, derr := dial(c); derr == nil {
+			return k.close()
+		}
+		return fmt.Errorf("%s is in use (%s); stop the other program or choose another port", addr, cause(err))
+	}
+	return l.Close()
+}
+
+// What a check never uses: it neither receives nor stores.
+type closedDoor struct{}
+
+func (closedDoor) Deliver(context.Context, session.Message) error { return errors.New("only a check") }
+
+type noDocs struct{}
+
+func (noDocs) Doc(context.Context, string) ([]byte, int64, error)  { return nil, 0, nil }
+func (noDocs) PutDoc(context.Context, string, int64, []byte) error { return nil }
+func noSave(context.Context, session.Key, string, io.Reader) (string, int64, error) {
+	return "", 0, errors.New("only a check")
+}

@@ -1,0 +1,435 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"coxswain/steer"
+)
+
+// Config is the whole configuration. config.example.yaml documents every key
+// and is held equal to Defaults by a test.
+type Config struct {
+	BusyInputMode string    `yaml:"busy_input_mode"`
+	Platforms     Platforms `yaml:"platforms"`
+	Model         ModelConf `yaml:"model"`
+	Store         StoreConf `yaml:"store"`
+	Workspace     Workspace `yaml:"workspace"`
+	Sessions      Sessions  `yaml:"sessions"`
+	Steer         SteerConf `yaml:"steer"`
+	Input         Input     `yaml:"input"`
+	Queue         Queue     `yaml:"queue"`
+	Tools         Tools     `yaml:"tools"`
+	Jobs          Jobs      `yaml:"jobs"`
+	Limits        Limits    `yaml:"limits"`
+	Lease         Lease     `yaml:"lease"`
+	Outbox        OutboxOpt `yaml:"outbox"`
+	Ops           Ops       `yaml:"ops"`
+	Log           Log       `yaml:"log"`
+}
+
+// Platforms are the chat networks. One without a token is off.
+type Platforms struct {
+	Telegram Telegram `yaml:"telegram"`
+	Web      Web      `yaml:"web"`
+}
+
+// Telegram is the Telegram bot.
+type Telegram struct {
+	Token         Secret `yaml:"token"`
+	TokenFile     string `yaml:"token_file"`
+	APIURL        string `yaml:"api_url"`
+	AllowUsers    IDs    `yaml:"allow_users"`
+	AllowChats    IDs    `yaml:"allow_chats"`
+	Admins        IDs    `yaml:"admins"`
+	Pairing       string `yaml:"pairing"`
+	BusyInputMode string `yaml:"busy_input_mode"`
+}
+
+// Web is the built-in web chat.
+type Web struct {
+	Listen        string `yaml:"listen"`
+	Token         Secret `yaml:"token"`
+	TokenFile     string `yaml:"token_file"`
+	BusyInputMode string `yaml:"busy_input_mode"`
+}
+
+// ModelConf is the model's endpoint.
+type ModelConf struct {
+	BaseURL       string `yaml:"base_url"`
+	APIKey        Secret `yaml:"api_key"`
+	APIKeyFile    string `yaml:"api_key_file"`
+	Name          string `yaml:"name"`
+	ContextWindow int    `yaml:"context_window"`
+	Hosted        bool   `yaml:"hosted"`
+}
+
+// StoreConf says where sessions live.
+type StoreConf struct {
+	URL        Secret `yaml:"url"` // a Redis URL may hold a password
+	URLFile    string `yaml:"url_file"`
+	Durability string `yaml:"durability"`
+}
+
+// Workspace says where files of sessions live.
+type Workspace struct {
+	Dir string `yaml:"dir"`
+}
+
+// Sessions says what a session is in a group.
+type Sessions struct {
+	Group string `yaml:"group"`
+}
+
+// SteerConf is how steers go in.
+type SteerConf struct {
+	YieldAfter    Duration `yaml:"yield_after"`
+	SkipUnstarted bool     `yaml:"skip_unstarted"`
+	From          string   `yaml:"from"`
+}
+
+// Input is what counts as one input.
+type Input struct {
+	JoinWindow Duration `yaml:"join_window"`
+	StopWords  []string `yaml:"stop_words"`
+}
+
+// Queue is how queued messages begin turns.
+type Queue struct {
+	Together bool `yaml:"together"`
+}
+
+// Tools are the tools.
+type Tools struct {
+	Terminal Terminal `yaml:"terminal"`
+}
+
+// Terminal is the shell.
+type Terminal struct {
+	Allow   IDs      `yaml:"allow"`
+	Timeout Duration `yaml:"timeout"`
+}
+
+// Jobs are calls that went on in the background.
+type Jobs struct {
+	OnEnd string `yaml:"on_end"`
+}
+
+// Limits bound what one turn may take.
+type Limits struct {
+	Drain        Duration `yaml:"drain"`
+	TurnSteps    int      `yaml:"turn_steps"`
+	TurnTime     Duration `yaml:"turn_time"`
+	HistoryCache Size     `yaml:"history_cache"`
+}
+
+// Lease is a runner's right to a session.
+type Lease struct {
+	TTL Duration `yaml:"ttl"`
+}
+
+// OutboxOpt is how sending deals with doubt.
+type OutboxOpt struct {
+	UnknownAfter Duration `yaml:"unknown_after"`
+}
+
+// Ops is the operators' listener.
+type Ops struct {
+	Listen    string `yaml:"listen"`
+	Token     Secret `yaml:"token"`
+	TokenFile string `yaml:"token_file"`
+}
+
+// Log is the log.
+type Log struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// Defaults is the configuration when nothing is configured. ${NAME} is read
+// from the environment by expand; ${NAME:-text} has a default.
+func Defaults() Config {
+	return Config{
+		BusyInputMode: "steer",
+		Platforms: Platforms{
+			Telegram: Telegram{Token: "${TELEGRAM_BOT_TOKEN}", APIURL: "https://api.telegram.org", Pairing: "auto"},
+			Web:      Web{Listen: "127.0.0.1:8080"},
+		},
+		Model: ModelConf{
+			BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}",
+			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true,
+		},
+		Store:     StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict"},
+		Workspace: Workspace{Dir: "data/workspace"},
+		Sessions:  Sessions{Group: "shared"},
+		Steer:     SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
+		Input:     Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
+		Tools:     Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
+		Jobs:      Jobs{OnEnd: "turn"},
+		Limits: Limits{
+			Drain: Duration(20 * time.Second), TurnSteps: 60, TurnTime: Duration(time.Hour), HistoryCache: 64 << 20,
+		},
+		Lease:  Lease{TTL: Duration(5 * time.Second)},
+		Outbox: OutboxOpt{UnknownAfter: Duration(10 * time.Second)},
+		Ops:    Ops{Listen: "127.0.0.1:9090"},
+		Log:    Log{Level: "info", Format: "text"},
+	}
+}
+
+// configPath is the file to read: --config, $GATEWAY_CONFIG, ./config.yaml; ""
+// when none is named and there is none.
+func configPath(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if env := os.Getenv("GATEWAY_CONFIG"); env != "" {
+		return env
+	}
+	if _, err := os.Stat("config.yaml"); err == nil {
+		return "config.yaml"
+	}
+	return ""
+}
+
+// loadConfig reads, expands and validates. Every error is one line that says
+// what is wrong, where, and what to do.
+func loadConfig(path string) (Config, error) {
+	c := Defaults()
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return c, fmt.Errorf("config: there is no file %s; name one with --config, or leave it out", path)
+		}
+		if err != nil {
+			return c, fmt.Errorf("config: %w", err)
+		}
+		if err := decodeConfig(data, path, &c); err != nil {
+			return c, err
+		}
+	}
+	if err := expand(reflect.ValueOf(&c).Elem(), ""); err != nil {
+		return c, err
+	}
+	if err := c.readFiles(); err != nil {
+		return c, err
+	}
+	return c, c.validate()
+}
+
+// decodeConfig decodes over c. Unknown keys are errors.
+func decodeConfig(data []byte, path string, c *Config) error {
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return nil
+	}
+	err := yaml.UnmarshalWithOptions(data, c, yaml.Strict())
+	if err == nil {
+		return nil
+	}
+	var ye yaml.Error
+	if errors.As(err, &ye) {
+		line := 0
+		if tok := ye.GetToken(); tok != nil && tok.Position != nil {
+			line = tok.Position.Line
+		}
+		msg, _, _ := strings.Cut(ye.GetMessage(), "\n")
+		return fmt.Errorf("config: %s:%d: %s; config.example.yaml lists every key", path, line, msg)
+	}
+	msg, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("config: %s: %s", path, msg)
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+
+// expand replaces ${NAME} and ${NAME:-default} in every string of v.
+func expand(v reflect.Value, path string) error {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if err := expand(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Tag.Get("yaml"), ".")); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := expand(v.Index(i), path); err != nil {
+				return err
+			}
+		}
+	case reflect.String:
+		s := variable.ReplaceAllStringFunc(v.String(), func(m string) string {
+			p := variable.FindStringSubmatch(m)
+			if val, ok := os.LookupEnv(p[1]); ok && val != "" {
+				return val
+			}
+			return p[3]
+		})
+		if strings.Contains(s, "${") && s == v.String() {
+			return fmt.Errorf("config: %s: %q is no variable; write ${NAME} or ${NAME:-default}", path, s)
+		}
+		v.SetString(s)
+	}
+	return nil
+}
+
+// readFiles fills secrets given as files.
+func (c *Config) readFiles() error {
+	for _, f := range []struct {
+		key    string
+		path   string
+		secret *Secret
+	}{
+		{"platforms.telegram.token", c.Platforms.Telegram.TokenFile, &c.Platforms.Telegram.Token},
+		{"platforms.web.token", c.Platforms.Web.TokenFile, &c.Platforms.Web.Token},
+		{"model.api_key", c.Model.APIKeyFile, &c.Model.APIKey},
+		{"store.url", c.Store.URLFile, &c.Store.URL},
+		{"ops.token", c.Ops.TokenFile, &c.Ops.Token},
+	} {
+		if f.path == "" {
+			continue
+		}
+		info, err := os.Stat(f.path)
+		if err != nil {
+			return fmt.Errorf("config: %s_file: %w", f.key, err)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			return fmt.Errorf("config: %s_file: others may read %s; run chmod 600 on it", f.key, f.path)
+		}
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			return fmt.Errorf("config: %s_file: %w", f.key, err)
+		}
+		*f.secret = Secret(strings.TrimSpace(string(data)))
+	}
+	return nil
+}
+
+// validate refuses settings that cannot work or contradict one another.
+func (c *Config) validate() error {
+	one := func(key, got string, may ...string) error {
+		for _, m := range may {
+			if got == m {
+				return nil
+			}
+		}
+		return fmt.Errorf("config: %s is %q; it must be one of: %s", key, got, strings.Join(may, ", "))
+	}
+	positive := func(key string, d Duration) error {
+		if d <= 0 {
+			return fmt.Errorf("config: %s is %s; it must be more than zero, for example 5s", key, time.Duration(d))
+		}
+		return nil
+	}
+	errs := []error{
+		one("busy_input_mode", c.BusyInputMode, "queue", "interrupt", "steer"),
+		one("platforms.telegram.busy_input_mode", c.Platforms.Telegram.BusyInputMode, "", "queue", "interrupt", "steer"),
+		one("platforms.web.busy_input_mode", c.Platforms.Web.BusyInputMode, "", "queue", "interrupt", "steer"),
+		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
+		one("sessions.group", c.Sessions.Group, "shared", "user"),
+		one("steer.from", c.Steer.From, "owner", "participants"),
+		one("jobs.on_end", c.Jobs.OnEnd, "turn", "tell", "nothing"),
+		one("store.durability", c.Store.Durability, "strict", "relaxed"),
+		one("log.level", c.Log.Level, "debug", "info", "warn", "error"),
+		one("log.format", c.Log.Format, "text", "json"),
+		positive("tools.terminal.timeout", c.Tools.Terminal.Timeout),
+		positive("limits.turn_time", c.Limits.TurnTime),
+		positive("lease.ttl", c.Lease.TTL),
+		positive("outbox.unknown_after", c.Outbox.UnknownAfter),
+	}
+	if c.Lease.TTL > 0 && time.Duration(c.Lease.TTL) < time.Second {
+		errs = append(errs, fmt.Errorf("config: lease.ttl is %s; under 1s a busy machine loses its own sessions", time.Duration(c.Lease.TTL)))
+	}
+	if c.Limits.TurnSteps < 1 {
+		errs = append(errs, fmt.Errorf("config: limits.turn_steps is %d; it must be at least 1", c.Limits.TurnSteps))
+	}
+	if c.Steer.YieldAfter < 0 || c.Input.JoinWindow < 0 || c.Limits.Drain < 0 || c.Limits.HistoryCache < 0 {
+		errs = append(errs, errors.New("config: steer.yield_after, input.join_window, limits.drain and limits.history_cache cannot be negative"))
+	}
+	errs = append(errs, c.validateAccess()...)
+	return errors.Join(errs...)
+}
+
+// validateAccess refuses access settings that contradict one another.
+func (c *Config) validateAccess() []error {
+	var errs []error
+	t := c.Platforms.Telegram
+	if t.Token == "" && (len(t.AllowUsers) > 0 || len(t.AllowChats) > 0 || len(t.Admins) > 0) {
+		errs = append(errs, errors.New("config: platforms.telegram.token is empty; set TELEGRAM_BOT_TOKEN or token_file, or remove the section"))
+	}
+	if t.Token != "" && !strings.Contains(string(t.Token), ":") {
+		errs = append(errs, errors.New("config: platforms.telegram.token is no bot token (123456:ABC…); copy it from @BotFather"))
+	}
+	for _, id := range t.AllowUsers {
+		if _, err := strconv.ParseInt(id, 10, 64); err != nil && id != "*" {
+			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_users: %q is no id; names can be taken by anybody, /whoami tells ids", id))
+		}
+	}
+	for key, l := range map[string]struct {
+		addr  string
+		token Secret
+	}{"platforms.web": {c.Platforms.Web.Listen, c.Platforms.Web.Token}, "ops": {c.Ops.Listen, c.Ops.Token}} {
+		if l.addr == "" {
+			continue
+		}
+		loop, err := loopback(l.addr)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("config: %s.listen: %w", key, err))
+		case !loop && l.token == "":
+			errs = append(errs, fmt.Errorf("config: %s.listen is %s, which others can reach; set %s.token or listen on 127.0.0.1", key, l.addr, key))
+		case !loop && len(l.token) < 32:
+			errs = append(errs, fmt.Errorf("config: %s.token has %d characters; use at least 32 random ones", key, len(l.token)))
+		}
+	}
+	return errs
+}
+
+// dataDir is where the gateway keeps its socket and its lock.
+func (c *Config) dataDir() string {
+	if path, ok := strings.CutPrefix(string(c.Store.URL), "sqlite:"); ok {
+		return filepath.Dir(path)
+	}
+	return filepath.Dir(c.Workspace.Dir)
+}
+
+// mode is the configured mode of a platform.
+func (c *Config) mode(own string) steer.Mode {
+	if own == "" {
+		own = c.BusyInputMode
+	}
+	m, err := steer.ParseMode(own)
+	if err != nil {
+		panic("config was not validated: " + err.Error())
+	}
+	return m
+}
+
+// A Secret never prints itself.
+type Secret string
+
+const hidden = "***"
+
+// String hides the secret.
+func (Secret) String() string { return hidden }
+
+// GoString hides the secret.
+func (Secret) GoString() string { return hidden }
+
+// LogValue hides the secret.
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
+
+// MarshalYAML hides the secret.
+func (Secret) MarshalYAML() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"coxswain/adapters/telegram"
+)
+
+// serve runs the gateway until ctx ends (SIGTERM, Ctrl-C), then stops it in
+// order. A second signal ends it at once: what runs is resumed by the next
+// start.
+func serve(ctx context.Context, c Config, stdout, stderr io.Writer) error {
+	log := newLogger(c.Log, stderr)
+	base := context.WithoutCancel(ctx) // the parts outlive the signal: they are stopped in order
+	p, err := build(base, c, log)
+	if err != nil {
+		return err
+	}
+	return p.serve(ctx, base, stdout)
+}
+
+func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
+	intake, stopIntake := context.WithCancel(base)
+	defer stopIntake()
+	turns, stopTurns := context.WithCancel(base)
+	defer stopTurns()
+	fail := make(chan error, 8)
+	var wg sync.WaitGroup
+	start := func(what string, ctx context.Context, f func(context.Context) error) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				fail <- fmt.Errorf("%s: %w", what, err)
+			}
+		}()
+	}
+	if p.telegram != nil {
+		// First of all: messages wait on the other side.
+		start("telegram", intake, func(ctx context.Context) error {
+			err := p.telegram.Run(ctx)
+			if errors.Is(err, telegram.ErrToken) {
+				// The others go on; status says what is wrong (T29).
+				p.log.ErrorContext(ctx, "telegram is off", "err", err)
+				return nil
+			}
+			return err
+		})
+	}
+	hubGone := make(chan struct{})
+	go func() {
+		defer close(hubGone)
+		if err := p.hub.Run(turns, duration(p.conf.Limits.Drain)); err != nil {
+			fail <- err
+		}
+	}()
+	if p.web != nil {
+		start("web", intake, func(ctx context.Context) error { return p.web.Run(ctx, p.webAddr) })
+	}
+	opsCtx, stopOps := context.WithCancel(base)
+	defer stopOps()
+	if p.opsAddr != nil {
+		start("ops", opsCtx, func(ctx context.Context) error { return p.ops.Run(ctx, p.opsAddr) })
+	}
+	socket, err := p.admin.listen(p.conf.dataDir())
+	if err != nil {
+		p.log.Warn("no admin socket: gateway status will not find this process", "err", err)
+	} else {
+		start("admin socket", opsCtx, func(ctx context.Context) error { return p.admin.run(ctx, socket) })
+	}
+	p.greet(base, stdout)
+
+	var failed error
+	select {
+	case <-ctx.Done():
+		p.log.Info("stopping", "drain", duration(p.conf.Limits.Drain))
+	case failed = <-fail:
+		p.log.Error("stopping because a part failed", "err", failed)
+	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	go func() {
+		if _, ok := <-again; ok {
+			p.hub.Kill()
+		}
+	}()
+	stopIntake()
+	stopTurns()
+	<-hubGone
+	signal.Stop(again)
+	close(again)
+	p.outbox.Close(5 * time.Second)
+	cleanup, done := context.WithTimeout(base, 5*time.Second)
+	defer done()
+	if p.telegram != nil {
+		if err := p.telegram.Close(cleanup); err != nil {
+			p.log.Warn("close telegram", "err", err)
+		}
+	}
+	p.tools.set.Close(cleanup)
+	stopOps()
+	wg.Wait()
+	if err := p.store.Close(); err != nil {
+		p.log.Error("close store", "err", err)
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// greet says where the gateway is to be found and what is not as it should be.
+func (p *parts) greet(ctx context.Context, w io.Writer) {
+	if p.webAddr != nil {
+		fmt.Fprintf(w, "web chat: http://%s/\n", p.webAddr.Addr())
+	}
+	if p.opsAddr != nil {
+		fmt.Fprintf(w, "operators: http://%s/api/status\n", p.opsAddr.Addr())
+	}
+	if p.demo {
+		fmt.Fprintln(w, textDemo)
+	}
+	if p.telegram == nil {
+		return
+	}
+	if slices.Contains(p.conf.Platforms.Telegram.AllowUsers, "*") {
+		fmt.Fprintln(w, "WARNING: "+textEveryone)
+	}
+	code, err := p.access.AdminLink(ctx, telegram.Name)
+	if err != nil {
+		p.log.Warn("no admin link", "err", err)
+		return
+	}
+	if code == "" {
+		return
+	}
+	go func() {
+		// The bot's name is known a moment later; nothing waits for it.
+		name, err := p.telegram.Username(ctx)
+		if err != nil {
+			fmt.Fprintf(w, "No admin yet. Send the bot within 10 minutes: /start %s\n", code)
+			return
+		}
+		fmt.Fprintf(w, "No admin yet. Open within 10 minutes to become one: https://t.me/%s?start=%s\n", name, code)
+	}()
+}
+
+// ready lists why the gateway cannot serve now.
+func (p *parts) ready(ctx context.Context) []string {
+	var reasons []string
+	if p.hub.Draining() {
+		reasons = append(reasons, "stopping")
+	}
+	if err := p.store.Ping(ctx); err != nil {
+		reasons = append(reasons, "store: "+err.Error())
+	}
+	if p.telegram != nil {
+		if s := p.telegram.Status(); !s.Connected {
+			reasons = append(reasons, "telegram: not connected")
+		}
+	}
+	return reasons
+}

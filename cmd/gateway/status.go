@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"coxswain/session"
+)
+
+// fullStatus is GET /api/status and gateway status --json. Field names are
+// stable; docs/status.md tells each.
+type fullStatus struct {
+	Version    string          `json:"version"`
+	Ready      bool            `json:"ready"`
+	Reasons    []string        `json:"reasons"`
+	Model      string          `json:"model"`
+	StoreMs    float64         `json:"store_latency_ms"`
+	Telegram   *telegramStatus `json:"telegram,omitempty"`
+	Web        string          `json:"web,omitempty"`
+	Goroutines int             `json:"goroutines"`
+	HeapBytes  uint64          `json:"heap_bytes"`
+	session.Overview
+}
+
+type telegramStatus struct {
+	Connected   bool      `json:"connected"`
+	Username    string    `json:"username,omitempty"`
+	LastUpdate  time.Time `json:"last_update"`
+	LastPoll    time.Time `json:"last_poll"`
+	Err         string    `json:"error,omitempty"`
+	Undecodable int64     `json:"undecodable"`
+}
+
+// status reads the process's state for operators.
+func (p *parts) status(ctx context.Context) (any, error) {
+	o, err := p.hub.Overview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := fullStatus{Version: version(), Reasons: p.ready(ctx), Overview: o, Goroutines: runtime.NumGoroutine()}
+	if s.Reasons == nil {
+		s.Reasons = []string{}
+	}
+	s.Ready = len(s.Reasons) == 0
+	s.Model = p.model
+	began := time.Now()
+	if err := p.store.Ping(ctx); err == nil {
+		s.StoreMs = float64(time.Since(began).Microseconds()) / 1000
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s.HeapBytes = m.HeapAlloc
+	if p.telegram != nil {
+		t := p.telegram.Status()
+		s.Telegram = &telegramStatus{
+			Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Undecodable: t.Undecodable,
+		}
+	}
+	if p.webAddr != nil {
+		s.Web = "http://" + p.webAddr.Addr().String() + "/"
+	}
+	return s, nil
+}
+
+func (s *fullStatus) print(w io.Writer) {
+	ready := "ready"
+	if !s.Ready {
+		ready = fmt.Sprintf("not ready: %v", s.Reasons)
+	}
+	fmt.Fprintf(w, "%s\n%s, up %s, model %s\n", s.Version, ready, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second), s.Model)
+	fmt.Fprintf(w, "store %.1f ms; sessions %d; accepted %d, duplicates %d, refused %d; waiting %d\n",
+		s.StoreMs, s.Store.Sessions, s.Store.Accepted, s.Store.Duplicates, s.Store.Full, s.Store.InSlot)
+	fmt.Fprintf(w, "turns %d ended, %d failed, %d running; recovered %d, fenced %d\n",
+		s.Turns, s.Failed, len(s.Running), s.Store.Recovered, s.Store.Fenced)
+	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
+	if t := s.Telegram; t != nil {
+		fmt.Fprintf(w, "telegram @%s connected=%v last update %s %s\n", t.Username, t.Connected, t.LastUpdate.Format(time.DateTime), t.Err)
+	}
+	if s.Web != "" {
+		fmt.Fprintf(w, "web %s\n", s.Web)
+	}
+	for _, r := range s.Running {
+		fmt.Fprintf(w, "  %s  %s  step %d/%d  %s  pending %d  queued %d\n", r.Session, r.Phase, r.Step, r.Steps, r.Tool, r.Pending, r.Queued)
+	}
+	if s.LastErr != "" {
+		fmt.Fprintf(w, "last store error: %s\n", s.LastErr)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coxswain/session"
+)
+
+// workspaces are the directories in which sessions keep their files: one a
+// session, below workspace.dir. Safe for any goroutine.
+type workspaces struct{ root string }
+
+// newWorkspaces makes the directory that holds them.
+func newWorkspaces(dir string) (*workspaces, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace.dir: %w", err)
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("workspace.dir: %w", err)
+	}
+	return &workspaces{root: root}, nil
+}
+
+// dir is a session's directory; it is made if it is not there. Its name is
+// ours: what a platform calls its chats is never a path.
+func (w *workspaces) dir(key session.Key) (string, error) {
+	dir := filepath.Join(w.root, dirName(key))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make workspace: %w", err)
+	}
+	return dir, nil
+}
+
+// dirName keeps ids of ordinary letters readable and hashes all others.
+func dirName(key session.Key) string {
+	s := key.String()
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r == ':':
+			return '.'
+		}
+		return -1
+	}, s)
+	if len(plain) == len(s) && len(plain) <= 100 && !strings.Contains(plain, "..") {
+		return plain
+	}
+	sum := sha256.Sum256([]byte(s))
+	return string(key.Platform) + "." + hex.EncodeToString(sum[:12])
+}
+
+// maxFile is the largest file taken in: Telegram gives bots 20 MB at most.
+const maxFile = 20 << 20
+
+// save stores a file that came with a message in the session's inbox/ under a
+// name of ours; name only lends its ending.
+func (w *workspaces) save(_ context.Context, key session.Key, name string, r io.Reader) (string, int64, error) {
+	dir, err := w.dir(key)
+	if err != nil {
+		return "", 0, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", 0, fmt.Errorf("open workspace: %w", err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll("inbox", 0o700); err != nil {
+		return "", 0, fmt.Errorf("make inbox: %w", err)
+	}
+	sum := sha256.Sum256([]byte(name + time.Now().String()))
+	path := "inbox/" + time.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(sum[:4]) + ending(name)
+	f, err := root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", 0, fmt.Errorf("make file: %w", err)
+	}
+	n, err := io.Copy(f, io.LimitReader(r, maxFile+1))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && n > maxFile {
+		err = fmt.Errorf("over %d bytes", maxFile)
+	}
+	if err != nil {
+		_ = root.Remove(path) // what is left of it helps nobody
+		return "", 0, fmt.Errorf("save file: %w", err)
+	}
+	return path, n, nil
+}
+
+// ending is a file name's extension if it is an ordinary one.
+func ending(name string) string {
+	ext := strings.ToLower(filepath.Ext(name))
+	if len(ext) < 2 || len(ext) > 10 {
+		return ""
+	}
+	for _, r := range ext[1:] {
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') {
+			return ""
+		}
+	}
+	return ext
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change lands. Installs what it needs when
+# it may (Debian, as root); else it says what to install and stops. Nothing is
+# skipped. On two cores it takes about ten minutes.
+#
+#   ./test.sh          everything
+#   ./test.sh quick    without the race detector's and the long runs
+set -euo pipefail
+cd "$(dirname "$0")"
+quick=${1:-}
+
+need() { # command, package
+	command -v "$1" >/dev/null && return
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		[ -n "${apt_updated:-}" ] || { DEBIAN_FRONTEND=noninteractive apt-get update -qq; apt_updated=1; }
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+		command -v "$1" >/dev/null && return
+	fi
+	echo "test.sh: $1 is missing: install the package $2 and run this again" >&2
+	exit 1
+}
+need go golang
+need gcc gcc # the race detector
+need redis-server redis-server
+need chromium chromium
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "gofmt"
+bad=$(gofmt -l $(git ls-files '*.go'))
+[ -z "$bad" ] || { echo "run gofmt -w on: $bad" >&2; exit 1; }
+step "go vet"
+go vet ./...
+go vet -tags failpoints ./cmd/gateway
+step "staticcheck"
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+step "go mod tidy"
+go mod tidy -diff
+
+if [ "$quick" = quick ]; then
+	step "tests"
+	go test ./...
+	exit
+fi
+step "tests, with the race detector"
+go test -race -timeout 15m ./...
+step "10,000 simulated schedules"
+go test ./sim -run 'TestSeeds' -seeds 10000 -timeout 15m
+step "200 kills of the built gateway on each store"
+go test ./cmd/gateway -run 'TestKills' -kills 200 -timeout 20m
+step "known vulnerabilities"
+if out=$(go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1); then
+	echo "none reachable"
+elif echo "$out" | grep -q "Vulnerability #"; then
+	echo "$out" >&2
+	exit 1
+else
+	echo "the vulnerability database cannot be reached from here: not checked"
+fi
