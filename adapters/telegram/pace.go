@@ -1,0 +1,155 @@
+package telegram
+
+import (
+	"sync"
+	"time"
+)
+
+// Telegram's limits, as far as it tells: about one message a second in a chat
+// with short bursts, 20 a minute in a group, 30 a second overall (FAQ). Edits
+// and drafts count like messages. Receipts and the typing sign are free here.
+const (
+	chatRate   = 1.0
+	chatBurst  = 3.0
+	groupMost  = 20
+	groupSpan  = time.Minute
+	allRate    = 30.0
+	allBurst   = 30.0
+	draftCost  = 0.5  // a draft is lighter than a message; two a second hold
+	spareChat  = 1.0  // what progress leaves of a chat's burst
+	spareGroup = 5    // … of a group's minute
+	spareAll   = 10.0 // … of the overall burst
+)
+
+// A pacer is the one budget of a bot: per chat, per group and overall. What
+// must arrive may wait for its turn and uses all of it; progress never waits
+// and leaves a reserve, so a final goes out at once however lively the bubble
+// was. Safe from any goroutine; the zero value is ready.
+type pacer struct {
+	mu     sync.Mutex
+	chats  map[int64]*budget
+	all    bucket
+	allTil time.Time // cool-off of the whole bot
+	floods []flood
+}
+
+type flood struct {
+	chat int64
+	at   time.Time
+}
+
+type budget struct {
+	bucket
+	recent []time.Time // of a group: sends within groupSpan, oldest first
+	until  time.Time   // cool-off
+}
+
+type bucket struct {
+	level float64
+	at    time.Time // zero = full
+}
+
+func (b *bucket) fill(now time.Time, rate, burst float64) {
+	if b.at.IsZero() {
+		b.level = burst
+	} else {
+		b.level = min(burst, b.level+rate*now.Sub(b.at).Seconds())
+	}
+	b.at = now
+}
+
+// short is how long until level is at least want.
+func (b *bucket) short(want, rate float64) time.Duration {
+	if b.level >= want {
+		return 0
+	}
+	// Rounded up: a timer that fires a nanosecond early would find it short.
+	return time.Duration((want-b.level)/rate*float64(time.Second)) + time.Microsecond
+}
+
+// take asks for room for one message to chat. If it may go within most, it is
+// counted and wait says when; else ok is false and wait says when to ask
+// again. spare leaves the reserve.
+func (p *pacer) take(chat int64, cost float64, spare bool, most time.Duration) (wait time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	b := p.chatLocked(chat, now)
+	keepChat, keepAll, group := 0.0, 0.0, groupMost
+	if spare {
+		keepChat, keepAll, group = spareChat, spareAll, groupMost-spareGroup
+	}
+	b.fill(now, chatRate, chatBurst)
+	p.all.fill(now, allRate, allBurst)
+	wait = max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate), p.all.short(cost+keepAll, allRate), 0)
+	if chat < 0 { // Telegram's ids of groups are below zero
+		for len(b.recent) > 0 && now.Sub(b.recent[0]) >= groupSpan {
+			b.recent = b.recent[1:]
+		}
+		if n := len(b.recent); n >= group {
+			wait = max(wait, b.recent[n-group].Add(groupSpan).Sub(now))
+		}
+	}
+	if wait > most {
+		return wait, false
+	}
+	b.level -= cost
+	p.all.level -= cost
+	if chat < 0 {
+		b.recent = append(b.recent, now.Add(wait))
+	}
+	return wait, true
+}
+
+// cooling is how long a chat has still to be left alone.
+func (p *pacer) cooling(chat int64) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	return max(p.chatLocked(chat, now).until.Sub(now), p.allTil.Sub(now), 0)
+}
+
+// cool honours a retry_after for the whole chat. Three chats within ten
+// seconds mean the bot itself is over its limit (T24).
+func (p *pacer) cool(chat int64, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	b := p.chatLocked(chat, now)
+	if until := now.Add(d); until.After(b.until) {
+		b.until = until
+	}
+	kept := p.floods[:0]
+	for _, f := range p.floods {
+		if now.Sub(f.at) < 10*time.Second && f.chat != chat {
+			kept = append(kept, f)
+		}
+	}
+	p.floods = append(kept, flood{chat, now})
+	if len(p.floods) >= 3 {
+		if until := now.Add(d); until.After(p.allTil) {
+			p.allTil = until
+		}
+		p.floods = p.floods[:0]
+	}
+}
+
+func (p *pacer) chatLocked(chat int64, now time.Time) *budget {
+	b := p.chats[chat]
+	if b != nil {
+		return b
+	}
+	if p.chats == nil {
+		p.chats = make(map[int64]*budget)
+	}
+	if len(p.chats) >= 1024 {
+		for id, b := range p.chats { // those that are full again say nothing
+			if now.Sub(b.at) > 2*groupSpan && now.After(b.until) {
+				delete(p.chats, id)
+			}
+		}
+	}
+	b = &budget{}
+	p.chats[chat] = b
+	return b
+}

@@ -1,0 +1,210 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-telegram/bot"
+
+	"coxswain/session"
+)
+
+const (
+	// pollWait is how long a poll may stay unanswered. Telegram answers after 50
+	// s whatever is asked.
+	pollWait = 50 * time.Second
+	// quietWeek: after a week without updates Telegram gives the next one a
+	// random id, so an offset from before may hide it. By then everything before
+	// is confirmed, and a poll without offset begins at what is not (T27).
+	quietWeek = 6 * 24 * time.Hour
+)
+
+// allowed is sent with every poll: without it the server keeps what an earlier
+// poll asked for.
+var allowed = []string{"message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"}
+
+// poll gets updates until ctx ends or the token is refused. An update is
+// confirmed by asking for one after it, and that happens only when the door has
+// taken it and all before it (I1). While a slow chat still holds some up, short
+// polls go on bringing what is new, so that a /stop elsewhere does not wait for
+// a file here (T12).
+func (a *Adapter) poll(ctx context.Context, beside *sync.WaitGroup) error {
+	last := time.Now()
+	trouble, conflict := newBackoff(500*time.Millisecond, 30*time.Second), newBackoff(5*time.Second, time.Minute)
+	strange := newBackoff(time.Second, time.Minute)
+	f := newFlight(a, beside)
+	defer f.lanes.Wait()
+	for {
+		offset, busy := f.offset()
+		wait := pollWait
+		if busy {
+			wait = 0
+		} else if time.Since(last) > quietWeek {
+			offset = 0
+		}
+		batch, err := a.updates(ctx, offset, wait)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			if unauthorized(err) {
+				a.state.set(func(s *Status) { s.Connected, s.Err = false, wordsBadToken })
+				a.log.Error(wordsBadToken, "err", err)
+				return ErrToken
+			}
+			if !pause(ctx, a.pollFailed(err, trouble, conflict)) {
+				return nil
+			}
+			continue
+		}
+		trouble, conflict = newBackoff(500*time.Millisecond, 30*time.Second), newBackoff(5*time.Second, time.Minute)
+		fresh, ok := f.add(ctx, batch)
+		if !ok {
+			return nil // not all were taken: they come again
+		}
+		now := time.Now()
+		a.state.set(func(s *Status) {
+			s.Connected, s.Err, s.LastPoll = true, "", now
+			if fresh > 0 {
+				s.LastUpdate = now
+			}
+		})
+		if fresh > 0 {
+			last, strange = now, newBackoff(time.Second, time.Minute)
+		} else if len(batch) > 0 && !busy { // none of them has an id: asking again at once would spin
+			if !pause(ctx, strange.next()) {
+				return nil
+			}
+			continue
+		}
+		f.wait(ctx)
+	}
+}
+
+func (a *Adapter) updates(ctx context.Context, offset int64, wait time.Duration) ([]json.RawMessage, error) {
+	var batch []json.RawMessage
+	err := a.api.call(ctx, "getUpdates", struct {
+		Offset  int64    `json:"offset,omitempty"`
+		Limit   int      `json:"limit"`
+		Timeout int      `json:"timeout"`
+		Allowed []string `json:"allowed_updates"`
+	}{offset, 100, int(wait / time.Second), allowed}, &batch)
+	return batch, err
+}
+
+// pollFailed tells of a failed poll and says how long to wait.
+func (a *Adapter) pollFailed(err error, trouble, conflict *backoff) time.Duration {
+	words, d := wordsUnreachable, time.Duration(0)
+	e, ok := errors.AsType[*apiError](err)
+	switch {
+	case ok && e.code == http.StatusConflict:
+		words, d = wordsConflict, conflict.next()
+		if e.says("webhook") {
+			words = wordsWebhook
+		}
+	case ok && e.code == http.StatusTooManyRequests:
+		d = max(e.retryAfter, time.Second)
+	default:
+		d = trouble.next()
+	}
+	told := false
+	a.state.set(func(s *Status) {
+		told = s.Err == words
+		s.Connected, s.Err = false, words
+	})
+	if !told {
+		a.log.Warn(words, "err", err)
+	}
+	return d
+}
+
+func (a *Adapter) migrated(ctx context.Context, m *message) error {
+	switch {
+	case m == nil:
+		return nil
+	case m.MigrateTo != 0:
+		return a.alias(ctx, m.Chat.ID, m.MigrateTo)
+	case m.MigrateFrom != 0:
+		return a.alias(ctx, m.MigrateFrom, m.Chat.ID)
+	}
+	return nil
+}
+
+// takeOne sees one update through. False when ctx ended before it was taken.
+func (a *Adapter) takeOne(ctx context.Context, it *item) bool {
+	var m session.Message
+	var says bool
+	if it.bad == nil {
+		if !a.untilDone(ctx, "read update", func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // one strange update must not end the process again and again
+					it.bad, err = fmt.Errorf("panic: %v", p), nil
+				}
+			}()
+			m, says, err = a.read(ctx, &it.u)
+			return err
+		}) {
+			return false
+		}
+	}
+	if it.bad != nil {
+		a.state.set(func(s *Status) { s.Undecodable++ })
+		a.log.Warn("update not understood, kept raw", "update", it.u.ID, "bytes", len(it.raw))
+		return a.untilDone(ctx, "keep update", func() error { return a.quarantine(ctx, it.u.ID, it.raw, it.bad) })
+	}
+	if !says {
+		a.state.set(func(s *Status) { s.Ignored++ })
+		return true
+	}
+	if !a.untilDone(ctx, "deliver", func() error { return a.door.Deliver(ctx, m) }) {
+		return false
+	}
+	a.state.set(func(s *Status) { s.Delivered++ })
+	if w := it.u.Message; w != nil {
+		a.remember(w, m)
+	} else if w := it.u.Edited; w != nil {
+		a.remember(w, m)
+	}
+	return true
+}
+
+// firstWords is how much of a message a list shows, in UTF-16 units.
+const firstWords = 40
+
+func (a *Adapter) remember(w *message, m session.Message) {
+	a.seen.put(seenKey{w.Chat.ID, w.ID}, seenMessage{wordsHash(w), cutUnits(firstLine(m.Text), firstWords)})
+}
+
+// untilDone tries f until it succeeds. False when ctx ended first.
+func (a *Adapter) untilDone(ctx context.Context, step string, f func() error) bool {
+	for wait := newBackoff(200*time.Millisecond, 10*time.Second); ; {
+		err := f()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		a.state.set(func(s *Status) { s.Retries++ })
+		d := wait.next()
+		a.log.Warn("not taken, trying again", "step", step, "err", err, "in", d.Round(time.Millisecond))
+		if !pause(ctx, d) {
+			return false
+		}
+	}
+}
+
+// answer ends the waiting sign on a pressed button. It is sent at once, before
+// the press is seen to; one that comes too late is no error (T32).
+func (a *Adapter) answer(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := a.api.call(ctx, "answerCallbackQuery", &bot.AnswerCallbackQueryParams{CallbackQueryID: id}, nil); err != nil {
+		a.log.Debug("button press not answered", "err", err)
+	}
+}

@@ -1,0 +1,194 @@
+package telegram
+
+import "github.com/go-telegram/bot/models"
+
+// The parts of updates that are read here. Values the API may add to (origins,
+// member states, kinds of media) stay text or are left out, so that a new one
+// cannot make an update unreadable; the library's own update type refuses them.
+
+type update struct {
+	ID       int64     `json:"update_id"`
+	Message  *message  `json:"message"`
+	Edited   *message  `json:"edited_message"`
+	Callback *callback `json:"callback_query"`
+	Member   *member   `json:"my_chat_member"`
+	Stopped  *stopped  `json:"stopped_message_generation"`
+}
+
+// chat gives the chat an update belongs to, 0 if to none.
+func (u *update) chat() int64 {
+	switch {
+	case u.Message != nil:
+		return u.Message.Chat.ID
+	case u.Edited != nil:
+		return u.Edited.Chat.ID
+	case u.Callback != nil && u.Callback.Message != nil:
+		return u.Callback.Message.Chat.ID
+	case u.Member != nil:
+		return u.Member.Chat.ID
+	case u.Stopped != nil:
+		return u.Stopped.Chat.ID
+	}
+	return 0
+}
+
+type message struct {
+	ID              int                    `json:"message_id"`
+	Thread          int                    `json:"message_thread_id"`
+	IsTopic         bool                   `json:"is_topic_message"`
+	From            *models.User           `json:"from"`
+	SenderChat      *models.Chat           `json:"sender_chat"`
+	Signature       string                 `json:"author_signature"`
+	Chat            models.Chat            `json:"chat"`
+	Date            int64                  `json:"date"`
+	EditDate        int64                  `json:"edit_date"`
+	Origin          *origin                `json:"forward_origin"`
+	AutoForward     bool                   `json:"is_automatic_forward"`
+	ReplyTo         *message               `json:"reply_to_message"`
+	Quote           *quote                 `json:"quote"`
+	ViaBot          *models.User           `json:"via_bot"`
+	Album           string                 `json:"media_group_id"`
+	Text            string                 `json:"text"`
+	Entities        []models.MessageEntity `json:"entities"`
+	Caption         string                 `json:"caption"`
+	CaptionEntities []models.MessageEntity `json:"caption_entities"`
+
+	Photo     []file `json:"photo"`
+	Document  *file  `json:"document"`
+	Animation *file  `json:"animation"`
+	Audio     *file  `json:"audio"`
+	Voice     *file  `json:"voice"`
+	Video     *file  `json:"video"`
+	VideoNote *file  `json:"video_note"`
+	Sticker   *file  `json:"sticker"`
+
+	Location *models.Location `json:"location"`
+	Venue    *models.Venue    `json:"venue"`
+	Contact  *models.Contact  `json:"contact"`
+	Dice     *models.Dice     `json:"dice"`
+	Poll     *poll            `json:"poll"`
+
+	// Kinds that are told of but not read.
+	Story     present `json:"story"`
+	Checklist present `json:"checklist"`
+	PaidMedia present `json:"paid_media"`
+	Game      present `json:"game"`
+	Giveaway  present `json:"giveaway"`
+	Invoice   present `json:"invoice"`
+
+	// Service messages that mean something here.
+	MigrateTo     int64   `json:"migrate_to_chat_id"`
+	MigrateFrom   int64   `json:"migrate_from_chat_id"`
+	TopicCreated  present `json:"forum_topic_created"`
+	TopicReopened present `json:"forum_topic_reopened"`
+}
+
+// words gives the text or the caption, with its entities.
+func (m *message) words() (string, []models.MessageEntity) {
+	if m.Text != "" {
+		return m.Text, m.Entities
+	}
+	return m.Caption, m.CaptionEntities
+}
+
+// topic gives the thread of a message in a topic. Outside forums a reply chain
+// carries a thread id too, which must not come back; topic 1 is General, which
+// has no id for sending (T18).
+func (m *message) topic() int {
+	if !m.IsTopic || m.Thread == generalTopic {
+		return 0
+	}
+	return m.Thread
+}
+
+const generalTopic = 1
+
+type origin struct {
+	Type       string       `json:"type"`
+	User       *models.User `json:"sender_user"`
+	UserName   string       `json:"sender_user_name"`
+	SenderChat *models.Chat `json:"sender_chat"`
+	Chat       *models.Chat `json:"chat"`
+}
+
+// name says where a forwarded message comes from. It is never empty.
+func (o *origin) name() string {
+	switch {
+	case o.User != nil:
+		return personName(o.User)
+	case o.UserName != "":
+		return o.UserName
+	case o.SenderChat != nil && o.SenderChat.Title != "":
+		return o.SenderChat.Title
+	case o.Chat != nil && o.Chat.Title != "":
+		return o.Chat.Title
+	}
+	return "unknown"
+}
+
+// present tells that a field is there, whatever it holds.
+type present bool
+
+func (p *present) UnmarshalJSON(b []byte) error {
+	*p = string(b) != "null"
+	return nil
+}
+
+type quote struct {
+	Text string `json:"text"`
+}
+
+// A file is any downloadable thing: a photo size, a document, a voice message.
+type file struct {
+	ID     string `json:"file_id"`
+	Unique string `json:"file_unique_id"`
+	Name   string `json:"file_name"`
+	Size   int64  `json:"file_size"`
+	Emoji  string `json:"emoji"`
+}
+
+type poll struct {
+	Question string `json:"question"`
+	Options  []struct {
+		Text string `json:"text"`
+	} `json:"options"`
+}
+
+type callback struct {
+	ID      string      `json:"id"`
+	From    models.User `json:"from"`
+	Message *message    `json:"message"` // too old to see: only chat and message_id
+	Data    string      `json:"data"`
+}
+
+type member struct {
+	Chat models.Chat `json:"chat"`
+	New  struct {
+		Status string `json:"status"`
+	} `json:"new_chat_member"`
+}
+
+// A stopped tells that the person pressed Stop on a draft (Bot API 10.3).
+type stopped struct {
+	Chat  models.Chat `json:"chat"`
+	Draft int64       `json:"draft_id"`
+}
+
+// Accounts of Telegram itself that stand in for others in messages (T13, T14).
+const (
+	idChannelForwarder = 777000     // forwards channel posts into the discussion group
+	idAnonymousAdmin   = 1087968824 // an admin who writes as the group
+	idSendAsChannel    = 136817688  // a person who writes as a channel
+)
+
+func personName(u *models.User) string {
+	switch {
+	case u.FirstName != "" && u.LastName != "":
+		return u.FirstName + " " + u.LastName
+	case u.FirstName != "" || u.LastName != "":
+		return u.FirstName + u.LastName
+	case u.Username != "":
+		return u.Username
+	}
+	return "unknown"
+}

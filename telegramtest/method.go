@@ -1,0 +1,363 @@
+package telegramtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf16"
+)
+
+// do does one call. It blocks only in getUpdates.
+func (s *Server) do(ctx context.Context, method string, p params) (any, *refusal) {
+	if method == "getUpdates" {
+		return s.getUpdates(ctx, p)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch method {
+	case "getMe":
+		return map[string]any{"id": BotID, "is_bot": true, "first_name": "Cox", "username": s.username,
+			"can_join_groups": true, "can_read_all_group_messages": s.SeesAll}, nil
+	case "sendMessage":
+		return s.sendMessageLocked(p)
+	case "editMessageText":
+		return s.editLocked(p)
+	case "deleteMessage":
+		return s.deleteLocked(p)
+	case "sendMessageDraft":
+		return s.draftLocked(p)
+	case "sendChatAction":
+		return s.actionLocked(p)
+	case "setMessageReaction":
+		return s.reactLocked(p)
+	case "answerCallbackQuery":
+		return s.answerLocked(p)
+	case "setMyCommands":
+		return s.commandsLocked(p)
+	case "getFile":
+		return s.fileLocked(p)
+	}
+	return nil, &refusal{Code: 404, Description: "Not Found: method not found"}
+}
+
+// placeLocked finds the chat of a call and judges whether the bot may act in
+// it.
+func (s *Server) placeLocked(p params) (*Chat, *refusal) {
+	c := s.chats[p.int("chat_id")]
+	switch {
+	case c == nil:
+		return nil, badRequest("chat not found")
+	case c.MigratedTo != 0:
+		no := badRequest("group chat was upgraded to a supergroup chat")
+		no.Parameters = &struct {
+			RetryAfter int   `json:"retry_after,omitempty"`
+			MigrateTo  int64 `json:"migrate_to_chat_id,omitempty"`
+		}{MigrateTo: c.MigratedTo}
+		return nil, no
+	case c.Blocked && c.Type == "private":
+		return nil, &refusal{Code: 403, Description: "Forbidden: bot was blocked by the user"}
+	case c.Blocked:
+		return nil, &refusal{Code: 403, Description: "Forbidden: bot was kicked from the group chat"}
+	}
+	if thread := int(p.int("message_thread_id")); thread != 0 {
+		open, ok := c.Topics[thread]
+		if !c.Forum || !ok {
+			return nil, badRequest("message thread not found")
+		}
+		if !open {
+			return nil, badRequest("TOPIC_CLOSED")
+		}
+	}
+	return c, nil
+}
+
+func (s *Server) sendMessageLocked(p params) (any, *refusal) {
+	c, no := s.placeLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	text, ents, keys, no := s.contentLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	if no := s.floodLocked(c.ID, 1); no != nil {
+		return nil, no
+	}
+	var reply struct {
+		ID    int  `json:"message_id"`
+		Allow bool `json:"allow_sending_without_reply"`
+	}
+	if p.decode("reply_parameters", &reply) != nil {
+		return nil, badRequest("can't parse reply parameters")
+	}
+	if reply.ID != 0 && s.messages[c.ID][reply.ID] == nil {
+		if !reply.Allow {
+			return nil, badRequest("message to be replied not found")
+		}
+		reply.ID = 0
+	}
+	m := s.addLocked(c.ID)
+	m.Thread, m.FromBot, m.Text, m.Entities, m.Keyboard = int(p.int("message_thread_id")), true, text, ents, keys
+	m.ReplyTo, m.Silent = reply.ID, p.bool("disable_notification")
+	return s.wireLocked(m), nil
+}
+
+// contentLocked reads and judges text, entities and keyboard.
+func (s *Server) contentLocked(p params) (text string, ents []Entity, keys [][]Button, no *refusal) {
+	text = p.str("text")
+	n := len(utf16.Encode([]rune(text)))
+	switch {
+	case !p.has("text") || blank(text):
+		return "", nil, nil, badRequest("message text is empty")
+	case n > 4096:
+		return "", nil, nil, badRequest("message is too long")
+	}
+	if p.str("parse_mode") != "" {
+		s.problemLocked("parse_mode %q: text that a model wrote can fail to parse", p.str("parse_mode"))
+	}
+	if err := p.decode("entities", &ents); err != nil {
+		return "", nil, nil, badRequest("can't parse entities: %v", err)
+	}
+	if err := CheckEntities(text, ents); err != nil {
+		s.problemLocked("%v in %q", err, text)
+		return "", nil, nil, badRequest("can't parse entities: %v", err)
+	}
+	var markup struct {
+		Keys [][]Button `json:"inline_keyboard"`
+	}
+	if err := p.decode("reply_markup", &markup); err != nil {
+		return "", nil, nil, badRequest("can't parse reply keyboard markup JSON object")
+	}
+	for _, row := range markup.Keys {
+		for _, b := range row {
+			if b.Text == "" {
+				return "", nil, nil, badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+			}
+			if len(b.Data) == 0 || len(b.Data) > 64 {
+				return "", nil, nil, badRequest("BUTTON_DATA_INVALID")
+			}
+		}
+	}
+	return text, ents, markup.Keys, nil
+}
+
+func (s *Server) editLocked(p params) (any, *refusal) {
+	c, no := s.placeLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	m := s.messages[c.ID][int(p.int("message_id"))]
+	if m == nil {
+		return nil, badRequest("message to edit not found")
+	}
+	if !m.FromBot {
+		s.problemLocked("edit of message %d, which is not the bot's", m.ID)
+		return nil, badRequest("message can't be edited")
+	}
+	text, ents, keys, no := s.contentLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	if no := s.floodLocked(c.ID, 1); no != nil {
+		return nil, no
+	}
+	if text == m.Text && sameJSON(ents, m.Entities) && sameJSON(keys, m.Keyboard) {
+		return nil, badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
+	}
+	m.Text, m.Entities, m.Keyboard = text, ents, keys
+	m.Edits++
+	m.Changed = time.Now()
+	return s.wireLocked(m), nil
+}
+
+func sameJSON(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func (s *Server) deleteLocked(p params) (any, *refusal) {
+	c, no := s.placeLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	if s.messages[c.ID][int(p.int("message_id"))] == nil {
+		return nil, badRequest("message to delete not found")
+	}
+	delete(s.messages[c.ID], int(p.int("message_id")))
+	return true, nil
+}
+
+func (s *Server) draftLocked(p params) (any, *refusal) {
+	c, no := s.placeLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	if c.Type != "private" || c.NoDrafts {
+		return nil, badRequest("DRAFT_NOT_ALLOWED")
+	}
+	if raw := p.json["draft_id"]; p.int("draft_id") == 0 || len(raw) > 0 && raw[0] == '"' {
+		s.problemLocked("draft_id %s: want a number that is not zero", raw)
+		return nil, badRequest("invalid draft_id specified")
+	}
+	text := p.str("text")
+	var ents []Entity
+	if p.decode("entities", &ents) != nil || CheckEntities(text, ents) != nil {
+		s.problemLocked("entities of a draft: %v in %q", CheckEntities(text, ents), text)
+		return nil, badRequest("can't parse entities")
+	}
+	if len(utf16.Encode([]rune(text))) > 4096 {
+		return nil, badRequest("message is too long")
+	}
+	if no := s.floodLocked(c.ID, 0.5); no != nil {
+		return nil, no
+	}
+	return true, nil
+}
+
+func (s *Server) actionLocked(p params) (any, *refusal) {
+	if _, no := s.placeLocked(p); no != nil {
+		return nil, no
+	}
+	if p.str("action") != "typing" {
+		return nil, badRequest("wrong parameter action in request")
+	}
+	return true, nil
+}
+
+// reactionSet is the part of Telegram's fixed set that tests meet.
+var reactionSet = []string{"👍", "👎", "❤", "🔥", "🥰", "👏", "😁", "🤔", "🤯", "😱", "🎉", "🤩", "🙏", "👌", "🤝", "✍", "👀", "😴", "💔", "🤗", "🫡", "⚡", "🏆", "🆒"}
+
+func (s *Server) reactLocked(p params) (any, *refusal) {
+	c, no := s.placeLocked(p)
+	if no != nil {
+		return nil, no
+	}
+	var list []struct {
+		Type  string `json:"type"`
+		Emoji string `json:"emoji"`
+	}
+	if p.decode("reaction", &list) != nil {
+		return nil, badRequest("can't parse reaction")
+	}
+	m := s.messages[c.ID][int(p.int("message_id"))]
+	switch {
+	case m == nil:
+		return nil, badRequest("message to react not found")
+	case len(list) > 1:
+		return nil, badRequest("REACTIONS_TOO_MANY")
+	case c.NoReactions:
+		return nil, badRequest("REACTION_INVALID")
+	case len(list) == 1 && !slices.Contains(reactionSet, list[0].Emoji):
+		s.problemLocked("reaction %q is not in the set", list[0].Emoji)
+		return nil, badRequest("REACTION_INVALID")
+	}
+	m.Reaction = ""
+	if len(list) == 1 {
+		m.Reaction = list[0].Emoji
+	}
+	return true, nil
+}
+
+func (s *Server) answerLocked(p params) (any, *refusal) {
+	id := p.str("callback_query_id")
+	if _, ok := s.callbacks[id]; !ok {
+		return nil, badRequest("query is too old and response timeout expired or query ID is invalid")
+	}
+	if len(utf16.Encode([]rune(p.str("text")))) > 200 {
+		return nil, badRequest("MESSAGE_TOO_LONG")
+	}
+	s.callbacks[id] = true
+	return true, nil
+}
+
+var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+func (s *Server) commandsLocked(p params) (any, *refusal) {
+	var list []struct {
+		Command     string `json:"command"`
+		Description string `json:"description"`
+	}
+	if p.decode("commands", &list) != nil || len(list) > 100 {
+		return nil, badRequest("BOT_COMMANDS_TOO_MUCH")
+	}
+	for _, c := range list {
+		if !commandName.MatchString(c.Command) {
+			return nil, badRequest("BOT_COMMAND_INVALID")
+		}
+		if n := len(utf16.Encode([]rune(c.Description))); n < 1 || n > 256 {
+			return nil, badRequest("BOT_COMMAND_DESCRIPTION_INVALID")
+		}
+	}
+	s.commands = slices.Clone(p.raw("commands"))
+	return true, nil
+}
+
+func (s *Server) fileLocked(p params) (any, *refusal) {
+	id := p.str("file_id")
+	data, ok := s.files[id]
+	switch {
+	case !ok:
+		return nil, badRequest("wrong file_id or the file is temporarily unavailable")
+	case len(data) > 20<<20:
+		return nil, badRequest("file is too big")
+	}
+	return map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": len(data), "file_path": id}, nil
+}
+
+func (s *Server) addLocked(chat int64) *Message {
+	// Private chats and groups share one row of ids; each supergroup has its own.
+	row := chat
+	if c := s.chats[chat]; c != nil && (c.Type == "private" || c.Type == "group") {
+		row = 0
+	}
+	s.lastMsg[row]++
+	m := &Message{ID: s.lastMsg[row], Chat: chat, At: time.Now()}
+	if s.messages[chat] == nil {
+		s.messages[chat] = make(map[int]*Message)
+	}
+	s.messages[chat][m.ID] = m
+	return m
+}
+
+func (s *Server) wireLocked(m *Message) map[string]any {
+	out := map[string]any{"message_id": m.ID, "date": m.At.Unix(), "chat": s.chatWireLocked(m.Chat), "text": m.Text,
+		"from": User{ID: BotID, IsBot: true, FirstName: "Cox", Username: s.username}}
+	if m.Thread != 0 {
+		out["message_thread_id"], out["is_topic_message"] = m.Thread, true
+	}
+	if len(m.Entities) > 0 {
+		out["entities"] = m.Entities
+	}
+	if len(m.Keyboard) > 0 {
+		out["reply_markup"] = map[string]any{"inline_keyboard": m.Keyboard}
+	}
+	return out
+}
+
+func (s *Server) chatWireLocked(id int64) map[string]any {
+	c := s.chats[id]
+	if c == nil {
+		return map[string]any{"id": id, "type": "private"}
+	}
+	out := map[string]any{"id": id, "type": c.Type}
+	if c.Type == "private" {
+		out["first_name"] = s.userLocked(id).FirstName
+	} else {
+		out["title"] = c.Title
+	}
+	if c.Forum {
+		out["is_forum"] = true
+	}
+	return out
+}
+
+func (s *Server) userLocked(id int64) User {
+	if u, ok := s.users[id]; ok {
+		return u
+	}
+	return User{ID: id, FirstName: fmt.Sprintf("User%d", id)}
+}
