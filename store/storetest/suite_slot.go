@@ -90,7 +90,7 @@ func (e *env) setFields() {
 	e.equal(e.entry(t).Open, time.Time{}, "open until")
 	e.stop()
 	want := e.entry(t)
-	want.Want, want.Turn, want.Held, want.Version = steer.Steer, 1, false, 3
+	want.Want, want.Turn, want.Held, want.Version = steer.Steer, 1, false, want.Version+1
 	e.clk.step(time.Second)
 	a := e.amend(session.Amend{Kind: session.AmendSet, Ticket: t, Want: steer.Steer, Turn: 1, Fate: session.FatePending, Data: text("not looked at")})
 	e.equal(a.Lane.Slot[0], want, "entry in the answer")

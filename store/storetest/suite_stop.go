@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"coxswain/session"
@@ -17,6 +18,7 @@ func stopRules() []rule {
 		{"stop/does not reach the next turn", (*env).stopNextTurn},
 		{"stop/what is written after it runs", (*env).stopAfter},
 		{"stop/makes no lane", (*env).stopNoLane},
+		{"stop/F28 a begin that read before it runs nothing", (*env).stopBegin},
 		{"stop/F28 a steer after it is held only by another", (*env).stopSteer},
 	}
 }
@@ -31,6 +33,21 @@ func (e *env) stopWith(r session.Stop) session.Stopped {
 	return s
 }
 
+// stopBegin: /stop comes between the reading of the slot and the Begin.
+func (e *env) stopBegin() {
+	t := e.put()
+	before := e.lane()
+	e.stopWith(session.Stop{})
+	_, err := e.st.Begin(e.ctx, session.Begin{
+		Op: "late", Key: e.key, Nonce: "n1", TTL: time.Minute, Gen: before.Gen, Seq: before.Seq, Owner: "u",
+		Take: []session.Take{{Ticket: t, Version: before.Slot[0].Version}}, Rows: []session.Row{{Type: session.RowUser, Data: []byte("{}")}},
+	})
+	if !errors.Is(err, session.ErrStale) {
+		e.errorf("begin after stop: got %v; want ErrStale", err)
+	}
+	e.equal(e.entry(t).Held, true, "still held")
+}
+
 func (e *env) stopHolds() {
 	e.turn()
 	a, b := e.put(), e.put(steers(1), opens("g", time.Minute))
@@ -39,6 +56,7 @@ func (e *env) stopHolds() {
 	got := e.stopWith(session.Stop{Outs: e.parts("x", 1)})
 	for i := range want {
 		want[i].Held, want[i].Open = true, time.Time{}
+		want[i].Version++ // a Begin that read it before is stale
 	}
 	e.equal(got.Turn, int64(1), "turn stopped")
 	e.equal(got.Held, want, "entries held, in the answer")

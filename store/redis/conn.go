@@ -1,0 +1,245 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	neturl "net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"coxswain/session"
+)
+
+// RetryFor is how long an operation is tried again while the server restarts,
+// loads its file or changes its primary (F16, F21). A ctx that ends earlier
+// ends it earlier.
+const RetryFor = 30 * time.Second
+
+// connect makes the client for a url; nothing is dialled yet. In all three
+// kinds of client the library's own retries are off: retry does that, for
+// longer and for more errors; and a deadline of the ctx reaches the socket,
+// which by the library's default it does not.
+func connect(url string, o Options) (redis.UniversalClient, error) {
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	redis.SetLogger(clientLog{logger}) // the library's default writes to stderr
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	scheme, rest, _ := strings.Cut(url, ":")
+	switch scheme {
+	case "redis", "rediss":
+		opt, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, urlError(err)
+		}
+		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
+		opt.Protocol, opt.DisableIdentity, opt.MaintNotificationsConfig = 2, true, quiet
+		return redis.NewClient(opt), nil
+	case "redis+sentinel":
+		opt, err := redis.ParseFailoverURL("redis:" + rest)
+		if err != nil {
+			return nil, urlError(err)
+		}
+		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
+		opt.Protocol, opt.DisableIdentity = 2, true
+		return redis.NewFailoverClient(opt), nil
+	case "redis+cluster":
+		opt, err := redis.ParseClusterURL("redis:" + rest)
+		if err != nil {
+			return nil, urlError(err)
+		}
+		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
+		opt.Protocol, opt.DisableIdentity, opt.MaintNotificationsConfig = 2, true, quiet
+		return redis.NewClusterClient(opt), nil
+	}
+	return nil, errors.New(wordsURL)
+}
+
+// urlError keeps the url, which holds the password, out of the error.
+func urlError(err error) error {
+	var u *neturl.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return fmt.Errorf("store url: %w", err)
+}
+
+// clientLog sends the library's complaints to the logger.
+type clientLog struct{ *slog.Logger }
+
+// Printf is what the library calls.
+func (l clientLog) Printf(ctx context.Context, format string, v ...any) {
+	l.WarnContext(ctx, "redis client", "said", fmt.Sprintf(format, v...))
+}
+
+// eval sends one script, again and again while the server cannot answer: the
+// arguments name the call, so a second arrival changes nothing (F8, F9).
+func (s *Store) eval(ctx context.Context, sc script, keys []string, a args) (*reply, error) {
+	var v []any
+	err := retry(ctx, RetryFor, func() (err error) {
+		v, err = sc.Run(ctx, s.client, keys, a...).Slice()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redis %s: %w", sc.name, err)
+	}
+	return newReply(v), nil
+}
+
+// run sends a script of a partition and reads its status.
+func (s *Store) run(ctx context.Context, sc script, partition string, a args) (status string, r *reply, err error) {
+	r, err = s.eval(ctx, sc, []string{partition}, a)
+	if err != nil {
+		return "", nil, err
+	}
+	status, err = r.status(sc)
+	return status, r, err
+}
+
+// on sends a script of a lane.
+func (s *Store) on(ctx context.Context, sc script, key session.Key, a *args) (status string, r *reply, err error) {
+	return s.run(ctx, sc, s.partitionOf(key), *a)
+}
+
+// status reads the first word of an answer; those that are errors are given
+// as such.
+func (r *reply) status(sc script) (string, error) {
+	status := r.str()
+	if *r.err != nil {
+		return "", fmt.Errorf("redis %s: %w", sc.name, *r.err)
+	}
+	if err, ok := statusErrors[status]; ok {
+		return status, fmt.Errorf("redis %s: %w", sc.name, err)
+	}
+	return status, nil
+}
+
+var statusErrors = map[string]error{
+	"WIPED":  ErrWiped,
+	"FENCED": session.ErrFenced,
+	"HELD":   session.ErrHeld,
+	"STALE":  session.ErrStale,
+	"GONE":   session.ErrGone,
+}
+
+// pipeline sends n scripts in one round trip and gives their answers in order.
+func (s *Store) pipeline(ctx context.Context, n int, one func(int) (script, []string, args)) ([]*reply, error) {
+	var answers []*reply
+	err := retry(ctx, RetryFor, func() error {
+		answers = answers[:0]
+		pipe := s.client.Pipeline()
+		var used script
+		cmds := make([]*redis.Cmd, n)
+		for i := range n {
+			sc, keys, a := one(i)
+			used, cmds[i] = sc, sc.EvalSha(ctx, pipe, keys, a...)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			// A pipeline does not fall back to EVAL by itself (F24).
+			if redis.HasErrorPrefix(err, "NOSCRIPT") {
+				if err := used.Load(ctx, s.client).Err(); err != nil {
+					return err
+				}
+				return errAgain
+			}
+			return err
+		}
+		for _, c := range cmds {
+			v, err := c.Slice()
+			if err != nil {
+				return err
+			}
+			answers = append(answers, newReply(v))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return answers, nil
+}
+
+// everywhere runs a script on every partition.
+func (s *Store) everywhere(ctx context.Context, sc script, fill func(*args)) ([]*reply, error) {
+	answers, err := s.pipeline(ctx, s.partitions, func(i int) (script, []string, args) {
+		a := s.begin("")
+		fill(&a)
+		return sc, []string{s.partition(i)}, a
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range answers {
+		if _, err := r.status(sc); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// errAgain makes retry try once more.
+var errAgain = errors.New("try again")
+
+// retry calls f until it succeeds, fails for good, limit is over or ctx ends.
+func retry(ctx context.Context, limit time.Duration, f func() error) error {
+	start, wait := time.Now(), 5*time.Millisecond
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		if full(err) {
+			return fmt.Errorf("%w: %w", session.ErrFull, err)
+		}
+		if !passing(err) || time.Since(start) > limit {
+			return err
+		}
+		t := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return errors.Join(context.Cause(ctx), err)
+		case <-t.C:
+		}
+		wait = min(2*wait, 500*time.Millisecond)
+	}
+}
+
+// full reports whether the server refuses writes until someone makes room:
+// no memory left, or its disk does not take the file (F22, F39).
+func full(err error) bool {
+	return redis.HasErrorPrefix(err, "OOM") || redis.HasErrorPrefix(err, "MISCONF")
+}
+
+// passing reports whether the error may go away by itself.
+func passing(err error) bool {
+	if errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	var answered redis.Error
+	if !errors.As(err, &answered) {
+		return true // the network's: reset, refused, timed out
+	}
+	for _, p := range passingAnswers {
+		if redis.HasErrorPrefix(err, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Answers of a server that is starting, failing over or moving slots (F21).
+var passingAnswers = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MOVED", "ASK", "BUSY ",
+	"max number of clients reached",
+}

@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- delete: removes a lane and all its generations. Allowed when memory is full: it frees some.
+-- KEYS, ARGV 1-4: prelude.
+-- Reply: {OK}; HELD
+if leased() then return {'HELD'} end
+if not exists then return {'OK'} end
+read_slot()
+count('dropped', #tickets)
+count('in_slot', -#tickets)
+for _, kind in ipairs({'m', 'p', 'd', 'o', 'f', 'j', 'c', 's', 'u' .. s('ub'), 'u' .. s('uc')}) do call('UNLINK', key(kind)) end
+for gen = 1, n('gen') do call('UNLINK', key('r' .. gen)) end
+for _, index in ipairs({'names', 'obx', 'due'}) do call('ZREM', P .. index, LANE) end
+for name, by in pairs(counts) do call('HINCRBY', P .. 'cnt', name, by) end
+return {'OK'}

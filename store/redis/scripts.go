@@ -1,0 +1,78 @@
+package redis
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// A script is one file of lua/ as the server gets it.
+type script struct {
+	name string
+	*redis.Script
+}
+
+// The scripts, one per operation. The two of Open stand alone: they make what
+// the prelude checks.
+var (
+	scriptAccept  = loadScript("accept")
+	scriptLoad    = loadScript("load")
+	scriptBegin   = loadScript("begin")
+	scriptClaim   = loadScript("claim")
+	scriptRenew   = loadScript("renew")
+	scriptCommit  = loadScript("commit")
+	scriptRelease = loadScript("release")
+	scriptAmend   = loadScript("amend")
+	scriptStop    = loadScript("stop")
+	scriptReset   = loadScript("reset")
+	scriptPost    = loadScript("post")
+	scriptRows    = loadScript("rows")
+	scriptDue     = loadScript("due")
+	scriptOutTake = loadScript("outtake")
+	scriptOutDone = loadScript("outdone")
+	scriptOutDue  = loadScript("outdue")
+	scriptFates   = loadScript("fates")
+	scriptSettle  = loadScript("settle")
+	scriptNames   = loadScript("names")
+	scriptDelete  = loadScript("delete")
+	scriptDoc     = loadScript("doc")
+	scriptPutDoc  = loadScript("putdoc")
+	scriptStats   = loadScript("stats")
+
+	scriptCfg   = loadAlone("cfg")
+	scriptStamp = loadAlone("stamp")
+)
+
+// loadScript joins a script and the prelude. The first line must stay first:
+// "#!lua" makes the server judge the flags and the memory limit before the
+// script's first effect (F22).
+func loadScript(name string) script {
+	first, rest := readScript(name)
+	prelude, err := luaFiles.ReadFile("lua/prelude.lua")
+	if err != nil {
+		panic(err)
+	}
+	return script{name, redis.NewScript(first + "\n" + string(prelude) + rest)}
+}
+
+func loadAlone(name string) script {
+	first, rest := readScript(name)
+	return script{name, redis.NewScript(first + "\n" + rest)}
+}
+
+func readScript(name string) (first, rest string) {
+	b, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	first, rest, _ = strings.Cut(string(b), "\n")
+	if !strings.HasPrefix(first, "#!lua") {
+		panic(fmt.Sprintf("lua/%s.lua: the first line must be #!lua", name))
+	}
+	return first, rest
+}
