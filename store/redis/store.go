@@ -131,7 +131,7 @@ func (s *Store) adopt(ctx context.Context, partitions int) error {
 	}
 	for i, f := range found {
 		if id := f.str(); id != s.id {
-			return fmt.Errorf(wordsPartition+": %w", s.partition(i), s.cfgKey(), session.ErrFull)
+			return fmt.Errorf(wordsPartition+": %w", s.partition(i), s.prefix+":*", session.ErrFull)
 		}
 	}
 	if !cfg.sealed {

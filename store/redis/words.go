@@ -5,7 +5,7 @@ import "fmt"
 // What people read: what happened, and what to do.
 const (
 	wordsWiped     = "the store was wiped: Redis no longer holds this gateway's data; restore its backup or restart to begin anew"
-	wordsPartition = "the store was wiped in part: partition %s is gone; restore the backup of that node, or delete %s to begin anew"
+	wordsPartition = "the store was wiped in part: partition %s is gone; restore its backup, or delete all of %s to begin anew"
 	wordsShape     = "this Redis holds a store with %d partitions, not %d; use the number it was made with"
 	wordsSchema    = "this Redis holds a store of schema %d, this gateway speaks %d; use the gateway that made it"
 	wordsBlocked   = "allow +config|get, or set store durability: relaxed if the service is known to keep every write"
