@@ -223,6 +223,9 @@ func (r *runner) resume(ctx context.Context) *session.Outcome {
 	if len(open) == 0 {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return r.failed(ctx, context.Cause(ctx), "") // stopped or replaced before it was taken over
+	}
 	var rows []session.Row
 	if spec, ok := r.l.specs[open[0].Name]; ok && spec.Pure && open[0].Bad == "" {
 		row, out := r.call(ctx, open[0], 0)

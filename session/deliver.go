@@ -86,6 +86,9 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	if explicit != nil {
 		want, in.Explicit = *explicit, explicit.String()
 	}
+	if lane.Stop == lane.Turn {
+		lane.Turn = 0 // stopped: what is written now is not of that turn
+	}
 	r := Accept{
 		Key: m.Key, Dedupe: m.Dedupe, Turn: lane.Turn, Author: p.ID, Msg: m.ID,
 		Group: m.Group, Open: m.OpenFor, Append: m.Group != "", Title: CleanLine(m.Text, 60), Fate: FateAccepted,

@@ -211,6 +211,12 @@ func (h *Hub) leave(a *actor) bool {
 	return true
 }
 
+// Forget drops what this process remembers of a session that was deleted.
+func (h *Hub) Forget(key Key) {
+	h.history.drop(key)
+	h.Agent.Forget(key)
+}
+
 // actorOf gives the running actor of key, or nil.
 func (h *Hub) actorOf(key Key) *actor {
 	h.mu.Lock()

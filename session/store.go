@@ -77,7 +77,8 @@ type Store interface {
 	// a store keeps at least the last 256 of a lane).
 	Fates(ctx context.Context, key Key, limit int) ([]Fate, error)
 	// Settle sets fates that only tell of something (a steer went out). Not
-	// synced, not fenced; a fate never moves back from answered or failed.
+	// synced, not fenced, and it may come late: a fate that is held, final or at
+	// a later FateState.Stage stays as it is.
 	Settle(ctx context.Context, key Key, f []FateSet) error
 
 	// Sessions lists lanes in key order after the given key, at most limit.
@@ -131,7 +132,7 @@ type Lease struct {
 // An Entry is one input in the pending slot.
 type Entry struct {
 	Ticket  int64
-	Version int64      // grows with each edit, part or re-route
+	Version int64      // grows with each edit, part, hold or re-route
 	Want    steer.Mode // queue, interrupt or steer
 	Turn    int64      // the open turn judged at the door; 0 = idle
 	Held    bool       // by /stop or /new: neither run nor lost
@@ -263,7 +264,8 @@ type Commit struct {
 	Rows  []Row
 	Phase steer.Phase
 	// Drain is taken just before a model request. If the newest row is a tool
-	// row that no request has carried (Seq > Sent), every waiting steer for
+	// row that no request has carried (Seq > Sent), and the turn was not stopped
+	// (what is written after /stop is not of it), every waiting steer for
 	// this turn below the first open entry moves onto it as RowSteer records,
 	// in ticket order, with one note number, fate FateAttached and step Step.
 	// In any case Sent becomes the new Seq (I5).
@@ -509,6 +511,22 @@ type Stats struct {
 // Waits reports whether the input waits in the slot.
 func (s FateState) Waits() bool {
 	return s == FateQueued || s == FatePending || s == FateHeld
+}
+
+// Stage orders the states of an input's life: accepted, waiting, taken,
+// steered, over. What was consumed does not wait again.
+func (s FateState) Stage() int {
+	switch {
+	case s == FateAccepted:
+		return 0
+	case s.Waits():
+		return 1
+	case s == FateRunning || s == FateAttached:
+		return 2
+	case s == FateSteered:
+		return 3
+	}
+	return 4
 }
 
 // Final reports whether nothing more becomes of the input.

@@ -73,8 +73,8 @@ func (m *scriptModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var step modeltest.Step
-	if results < 2 {
-		m.calls++
+	asks := results < 2
+	if asks {
 		sleep := "0.12"
 		if strings.HasPrefix(task, "long") {
 			sleep = "1.5"
@@ -92,6 +92,9 @@ func (m *scriptModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		m.mu.Lock()
 		m.live--
+		if asks {
+			m.calls++ // the gateway has the whole answer: the tool begins
+		}
 		m.mu.Unlock()
 	}()
 	m.srv.ServeHTTP(w, r)

@@ -246,7 +246,7 @@ func (t *tx) step(l *lane, le session.Lease, r session.Commit) (c session.Commit
 // slot onto the newest tool row, if no request has carried that row yet.
 func (t *tx) drain(l *lane, step int) ([]session.Row, error) {
 	var moved []session.Row
-	if l.Last == session.RowTool && l.Seq > l.Sent {
+	if l.Last == session.RowTool && l.Seq > l.Sent && l.Stop != l.Turn {
 		on := l.Seq
 		for _, e := range slices.Clone(l.Slot) {
 			if e.Held {

@@ -457,7 +457,7 @@ func (m *Model) Commit(_ context.Context, le session.Lease, r session.Commit) (s
 // drain is the one drain point of session.Commit (I5).
 func (m *Model) drain(l *lane, now time.Time, step int) []session.Row {
 	var moved []session.Row
-	if l.Last == session.RowTool && l.Seq > l.Sent {
+	if l.Last == session.RowTool && l.Seq > l.Sent && l.Stop != l.Turn {
 		on := l.Seq
 		for _, t := range l.waiting() {
 			e := l.slot[t]

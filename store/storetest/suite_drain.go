@@ -140,9 +140,9 @@ func (e *env) drainOnlyTurn() {
 func (e *env) drainHeld() {
 	l := e.batch()
 	t := e.put(steers(1))
-	e.stop()
-	e.nothing(l, "of a stopped turn")
-	e.write(l, callRow("c3"), toolRow("c3"))
+	c := e.step()
+	c.HoldRest = true
+	e.commit(l, c)
 	u := e.put(steers(1))
 	got := e.drain(l)
 	e.equal(len(got.Steers), 1, "steers moved")

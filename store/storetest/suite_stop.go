@@ -19,6 +19,7 @@ func stopRules() []rule {
 		{"stop/what is written after it runs", (*env).stopAfter},
 		{"stop/makes no lane", (*env).stopNoLane},
 		{"stop/F28 a begin that read before it runs nothing", (*env).stopBegin},
+		{"stop/F28 a stopped turn takes no steer", (*env).stopDrain},
 		{"stop/F28 a steer after it is held only by another", (*env).stopSteer},
 	}
 }
@@ -46,6 +47,19 @@ func (e *env) stopBegin() {
 		e.errorf("begin after stop: got %v; want ErrStale", err)
 	}
 	e.equal(e.entry(t).Held, true, "still held")
+}
+
+// stopDrain: what is written after /stop does not go into the turn that it
+// stopped, also when that turn is taken over before it has ended.
+func (e *env) stopDrain() {
+	l := e.batch()
+	e.stopWith(session.Stop{})
+	t := e.put(steers(1))
+	c := e.drain(l)
+	e.equal(len(c.Steers), 0, "steers moved")
+	e.equal(e.entry(t).Held, false, "held")
+	e.end(l)
+	e.equal(e.lane().Slot[0].Ticket, t, "what waits after the end")
 }
 
 func (e *env) stopHolds() {

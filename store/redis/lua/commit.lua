@@ -10,7 +10,7 @@ local take_in, add, js, parts, sets = takes(), rows(), jobs(), outs(), fates()
 -- I5: the steers for this turn below the first open entry go onto a tool row no request has carried.
 local function move_steers(step)
   local moved, on = {}, n('seq')
-  for _, t in ipairs(s('last') == 't' and on > n('sent') and waiting() or {}) do
+  for _, t in ipairs(s('last') == 't' and on > n('sent') and n('stop') ~= n('turn') and waiting() or {}) do
     local e = entries[t]
     if e[OPEN] > now then break end
     if e[WANT] == STEER and e[TURN] == n('turn') then
