@@ -26,15 +26,14 @@ type actor struct {
 	// Owned by run.
 	turn   *Turn
 	done   chan ended
-	lease  Lease            // valid while a turn or a job of ours runs
-	held   bool             // lease is valid
-	seen   map[int64]int64  // ticket → version already decided on
-	queued map[int64]bool   // ticket → shown as queued though it came while idle
-	asides map[string]bool  // questions beside the turn that are being answered
-	jobs   sync.WaitGroup   // asides
-	ops    int64            // counts this actor's Begins
-	errs   int              // store errors in a row
-	failed map[string]int64 // error text → Unix s last told
+	lease  Lease           // valid while a turn or a job of ours runs
+	held   bool            // lease is valid
+	seen   map[int64]int64 // ticket → version already decided on
+	queued map[int64]bool  // ticket → shown as queued though it came while idle
+	asides map[string]bool // questions beside the turn that are being answered
+	jobs   sync.WaitGroup  // asides
+	ops    int64           // counts this actor's Begins
+	errs   int             // store errors in a row
 }
 
 // ended is what a turn's goroutine reports.
@@ -214,14 +213,13 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 		t.cancel(ErrStopped)
 	}
 	wait, steers := onWake, 0
-	blocked := false // an open entry stops the drain: those behind it wait too
 	for _, e := range lane.Slot {
 		if e.Held {
 			continue
 		}
 		if !e.Open.IsZero() && lane.Now.Before(e.Open) {
-			wait, blocked = e.Open.Sub(lane.Now), true
-			break
+			wait = e.Open.Sub(lane.Now)
+			break // it stops the drain: those behind it wait too
 		}
 		if e.Want == steer.Steer && e.Turn == t.number {
 			steers++
@@ -233,7 +231,6 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 			a.seen[e.Ticket] = e.Version
 		}
 	}
-	_ = blocked
 	t.waits(lane, steers)
 	return wait
 }

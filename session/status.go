@@ -32,7 +32,6 @@ type Status struct {
 	Jobs     int     `json:"jobs"`
 	Messages int64   `json:"rows"`
 	Model    string  `json:"model,omitempty"`
-	LastErr  string  `json:"last_error,omitempty"`
 }
 
 // Status reads a session's state for p.

@@ -27,7 +27,6 @@ type scriptCall struct {
 	tool string
 	arg  string
 	took time.Duration
-	pure bool
 }
 
 // model answers requests from a script, or by a rule; it keeps every request.
@@ -183,8 +182,7 @@ type toolbox struct {
 	w *world
 
 	mu      sync.Mutex
-	effects map[string]int // call id → times run
-	killed  map[string]bool
+	effects map[string]int      // call id → times run
 	jobs    map[string]*running // id → job
 }
 

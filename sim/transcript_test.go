@@ -55,7 +55,6 @@ type script struct {
 	conf   config
 	model  []reply
 	inputs []input
-	wait   time.Duration // at the end
 }
 
 type input struct {

@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -314,86 +312,6 @@ func (c *Config) readFiles() error {
 	return nil
 }
 
-// validate refuses settings that cannot work or contradict one another.
-func (c *Config) validate() error {
-	one := func(key, got string, may ...string) error {
-		for _, m := range may {
-			if got == m {
-				return nil
-			}
-		}
-		return fmt.Errorf("config: %s is %q; it must be one of: %s", key, got, strings.Join(may, ", "))
-	}
-	positive := func(key string, d Duration) error {
-		if d <= 0 {
-			return fmt.Errorf("config: %s is %s; it must be more than zero, for example 5s", key, time.Duration(d))
-		}
-		return nil
-	}
-	errs := []error{
-		one("busy_input_mode", c.BusyInputMode, "queue", "interrupt", "steer"),
-		one("platforms.telegram.busy_input_mode", c.Platforms.Telegram.BusyInputMode, "", "queue", "interrupt", "steer"),
-		one("platforms.web.busy_input_mode", c.Platforms.Web.BusyInputMode, "", "queue", "interrupt", "steer"),
-		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
-		one("sessions.group", c.Sessions.Group, "shared", "user"),
-		one("steer.from", c.Steer.From, "owner", "participants"),
-		one("jobs.on_end", c.Jobs.OnEnd, "turn", "tell", "nothing"),
-		one("store.durability", c.Store.Durability, "strict", "relaxed"),
-		one("log.level", c.Log.Level, "debug", "info", "warn", "error"),
-		one("log.format", c.Log.Format, "text", "json"),
-		positive("tools.terminal.timeout", c.Tools.Terminal.Timeout),
-		positive("limits.turn_time", c.Limits.TurnTime),
-		positive("lease.ttl", c.Lease.TTL),
-		positive("outbox.unknown_after", c.Outbox.UnknownAfter),
-	}
-	if c.Lease.TTL > 0 && time.Duration(c.Lease.TTL) < time.Second {
-		errs = append(errs, fmt.Errorf("config: lease.ttl is %s; under 1s a busy machine loses its own sessions", time.Duration(c.Lease.TTL)))
-	}
-	if c.Limits.TurnSteps < 1 {
-		errs = append(errs, fmt.Errorf("config: limits.turn_steps is %d; it must be at least 1", c.Limits.TurnSteps))
-	}
-	if c.Steer.YieldAfter < 0 || c.Input.JoinWindow < 0 || c.Limits.Drain < 0 || c.Limits.HistoryCache < 0 {
-		errs = append(errs, errors.New("config: steer.yield_after, input.join_window, limits.drain and limits.history_cache cannot be negative"))
-	}
-	errs = append(errs, c.validateAccess()...)
-	return errors.Join(errs...)
-}
-
-// validateAccess refuses access settings that contradict one another.
-func (c *Config) validateAccess() []error {
-	var errs []error
-	t := c.Platforms.Telegram
-	if t.Token == "" && (len(t.AllowUsers) > 0 || len(t.AllowChats) > 0 || len(t.Admins) > 0) {
-		errs = append(errs, errors.New("config: platforms.telegram.token is empty; set TELEGRAM_BOT_TOKEN or token_file, or remove the section"))
-	}
-	if t.Token != "" && !strings.Contains(string(t.Token), ":") {
-		errs = append(errs, errors.New("config: platforms.telegram.token is no bot token (123456:ABC…); copy it from @BotFather"))
-	}
-	for _, id := range t.AllowUsers {
-		if _, err := strconv.ParseInt(id, 10, 64); err != nil && id != "*" {
-			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_users: %q is no id; names can be taken by anybody, /whoami tells ids", id))
-		}
-	}
-	for key, l := range map[string]struct {
-		addr  string
-		token Secret
-	}{"platforms.web": {c.Platforms.Web.Listen, c.Platforms.Web.Token}, "ops": {c.Ops.Listen, c.Ops.Token}} {
-		if l.addr == "" {
-			continue
-		}
-		loop, err := loopback(l.addr)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("config: %s.listen: %w", key, err))
-		case !loop && l.token == "":
-			errs = append(errs, fmt.Errorf("config: %s.listen is %s, which others can reach; set %s.token or listen on 127.0.0.1", key, l.addr, key))
-		case !loop && len(l.token) < 32:
-			errs = append(errs, fmt.Errorf("config: %s.token has %d characters; use at least 32 random ones", key, len(l.token)))
-		}
-	}
-	return errs
-}
-
 // dataDir is where the gateway keeps its socket and its lock.
 func (c *Config) dataDir() string {
 	if path, ok := strings.CutPrefix(string(c.Store.URL), "sqlite:"); ok {
@@ -413,23 +331,3 @@ func (c *Config) mode(own string) steer.Mode {
 	}
 	return m
 }
-
-// A Secret never prints itself.
-type Secret string
-
-const hidden = "***"
-
-// String hides the secret.
-func (Secret) String() string { return hidden }
-
-// GoString hides the secret.
-func (Secret) GoString() string { return hidden }
-
-// LogValue hides the secret.
-func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// MarshalJSON hides the secret.
-func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
-
-// MarshalYAML hides the secret.
-func (Secret) MarshalYAML() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }

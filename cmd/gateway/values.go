@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -90,3 +91,23 @@ func loopback(addr string) (bool, error) {
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback(), nil
 }
+
+// A Secret never prints itself.
+type Secret string
+
+const hidden = "***"
+
+// String hides the secret.
+func (Secret) String() string { return hidden }
+
+// GoString hides the secret.
+func (Secret) GoString() string { return hidden }
+
+// LogValue hides the secret.
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
+
+// MarshalYAML hides the secret.
+func (Secret) MarshalYAML() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }

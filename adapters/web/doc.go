@@ -1,0 +1,21 @@
+// Package web is the built-in chat: one page, a small JSON API, and a stream
+// of events beside it. Whoever is let in is the same person, "web", and an
+// admin; a conversation is a random id made by the page.
+//
+// What was said lives in the store and is read from there: the page asks for
+// rows after the ones it has. The stream only tells what changed since, so a
+// lost event costs a moment and never a message. Two things are in memory
+// alone, the newest hundred a conversation: answers to commands, which have no
+// row, and what was typed, for messages that never became a row.
+//
+// Order: messages of one conversation go through the door one after another,
+// as they arrive. On the stream a fate or a reply comes before the hint that
+// rows changed; of live views only the newest is sent.
+//
+// Goroutines: Run has one that serves, besides those of net/http. Nothing here
+// outlives Run; Show, Sign and Send only leave word for open streams.
+//
+// Who may ask is settled in guard.go before anything is read: the listener's
+// own names against DNS rebinding, Origin and Sec-Fetch-Site against other
+// pages, and the token where there is one.
+package web

@@ -1,0 +1,41 @@
+package web
+
+import "fmt"
+
+// What people see on the page.
+const (
+	wordsHost      = "This name is not served. Use 127.0.0.1 or localhost, or set platforms.web.token to serve others."
+	wordsForeign   = "Another page asked for this. Open the chat itself."
+	wordsToken     = "A token is needed: Authorization: Bearer, or log in on the page."
+	wordsBadToken  = "That is not the token. It is platforms.web.token in the configuration."
+	wordsTries     = "Too many wrong tokens. Try again in a minute."
+	wordsJSON      = "Send JSON: Content-Type must be application/json."
+	wordsTooBig    = "That is over 128 kB. Send it as a file, or in parts."
+	wordsBadBody   = "That request cannot be read as the JSON this address takes."
+	wordsBadChat   = "A conversation id is 6 to 40 of a-z, 0-9 and -."
+	wordsBadID     = "A message id is 8 to 64 of a-z, 0-9 and -."
+	wordsBadButton = "A button is 1 to 64 visible ASCII characters."
+	wordsEmpty     = "There is nothing in that message."
+	wordsRefused   = "The gateway does not let this person in here."
+	wordsStore     = "The store does not answer. Nothing is lost; it is tried again."
+	wordsStreams   = "Too many pages are open. Close some."
+)
+
+// What operators see.
+const (
+	wordsNeedToken  = "web: platforms.web.listen is not loopback: set platforms.web.token (openssl rand -hex 32), or listen on 127.0.0.1"
+	wordsShortToken = "web: platforms.web.token has under 32 characters: make one with openssl rand -hex 32"
+	wordsNoListen   = "web: platforms.web.listen is empty: want host:port, like 127.0.0.1:8080"
+	wordsNoHub      = "web: Hub is required"
+)
+
+func wordsInUse(addr string) string {
+	return fmt.Sprintf("web: %s is in use by another program; stop it or set platforms.web.listen", addr)
+}
+
+func wordsBadListen(addr string) string {
+	return fmt.Sprintf("web: platforms.web.listen is %q: want host:port, like 127.0.0.1:8080", addr)
+}
+
+// wordsCut stands where the middle of a long output was left out.
+func wordsCut(n int) string { return fmt.Sprintf("\n… %d bytes are left out here …\n", n) }
