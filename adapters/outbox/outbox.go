@@ -65,23 +65,6 @@ type signed struct {
 // on their way at one time.
 const stagesKept = 4096
 
-// stage orders the states of an input. It never goes back: what was consumed
-// does not wait again. Two goroutines that tell of two steps may do so in
-// either order; the further one stands.
-func stage(s session.FateState) int {
-	switch {
-	case s == session.FateAccepted:
-		return 0
-	case s.Waits():
-		return 1
-	case s == session.FateRunning || s == session.FateAttached:
-		return 2
-	case s == session.FateSteered:
-		return 3
-	}
-	return 4
-}
-
 // A worker sends one session's parts.
 type worker struct {
 	wake  chan struct{} // holds at most one token
@@ -323,13 +306,15 @@ func (b *Outbox) Sign(key session.Key, f session.Fate) {
 		return
 	}
 	id := signed{key, f.Ticket}
-	if last, ok := b.stages[id]; ok && last > stage(f.State) {
+	// Two goroutines that tell of two steps may do so in either order: the
+	// further one stands.
+	if last, ok := b.stages[id]; ok && last > f.State.Stage() {
 		return
 	}
 	if len(b.stages) >= stagesKept {
 		clear(b.stages)
 	}
-	b.stages[id] = stage(f.State)
+	b.stages[id] = f.State.Stage()
 	s := b.signers[key]
 	if s == nil {
 		s = &signer{}
