@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
 	"coxswain/session"
 )
@@ -240,7 +241,7 @@ type pairLine struct {
 }
 
 // pairPlatforms are those whose people are let in by code.
-var pairPlatforms = []session.PlatformName{telegram.Name}
+var pairPlatforms = []session.PlatformName{telegram.Name, discord.Name}
 
 func (a *admin) pairs(ctx context.Context) ([]pairLine, error) {
 	lines := []pairLine{}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coxswain/adapters/discord"
 	"coxswain/adapters/outbox"
 	"coxswain/adapters/telegram"
 	"coxswain/adapters/web"
@@ -37,6 +38,7 @@ type parts struct {
 	hub      *session.Hub
 	outbox   *outbox.Outbox
 	telegram *telegram.Adapter // nil when off
+	discord  *discord.Adapter  // nil when off
 	web      *web.Adapter      // nil when off
 	webAddr  net.Listener
 	ops      *ops.Server
@@ -84,17 +86,18 @@ func newModel(c ModelConf, log *slog.Logger) (m loop.Model, isDemo bool, err err
 
 // policies are who may talk on which platform.
 func policies(c Config) map[session.PlatformName]session.Policy {
-	t := c.Platforms.Telegram
+	t, d := c.Platforms.Telegram, c.Platforms.Discord
 	return map[session.PlatformName]session.Policy{
 		telegram.Name: {AllowUsers: t.AllowUsers, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
+		discord.Name:  {AllowUsers: d.AllowUsers, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
 		web.Name:      {Open: true, Pairing: session.PairingOff},
 	}
 }
 
 // build joins the parts. Nothing runs yet but what the store needs; an error
 // leaves nothing open.
-func build(ctx context.Context, c Config, log *slog.Logger) (p *parts, err error) {
-	p = &parts{conf: c, log: log}
+func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error) {
+	p := &parts{conf: c, log: log}
 	defer func() {
 		if err != nil {
 			p.closeAll()
@@ -144,16 +147,12 @@ func build(ctx context.Context, c Config, log *slog.Logger) (p *parts, err error
 
 // modes gives each platform's busy input mode.
 func modes(c Config) func(session.Key) steer.Mode {
-	all, tg, wb := c.mode(""), c.mode(c.Platforms.Telegram.BusyInputMode), c.mode(c.Platforms.Web.BusyInputMode)
-	return func(k session.Key) steer.Mode {
-		switch k.Platform {
-		case telegram.Name:
-			return tg
-		case web.Name:
-			return wb
-		}
-		return all
+	own := map[session.PlatformName]steer.Mode{
+		telegram.Name: c.mode(c.Platforms.Telegram.BusyInputMode),
+		discord.Name:  c.mode(c.Platforms.Discord.BusyInputMode),
+		web.Name:      c.mode(c.Platforms.Web.BusyInputMode),
 	}
+	return func(k session.Key) steer.Mode { return own[k.Platform] }
 }
 
 // listen takes the ports first: one in use ends the start before anything is
@@ -193,16 +192,29 @@ func (p *parts) platforms() error {
 		p.telegram, err = telegram.New(telegram.Options{
 			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
 			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
-			Files: func(ctx context.Context, m session.Message) bool {
-				_, ok, err := p.hub.Identify(ctx, m.Key, m.From, m.Private)
-				return ok && err == nil
-			},
+			Files: p.mayLoad,
 		})
 		if err != nil {
 			return fmt.Errorf("platforms.telegram: %w", err)
 		}
 		p.hub.Register(p.telegram)
 		p.outbox.Register(p.telegram)
+	}
+	if c.Platforms.Discord.Token != "" {
+		var slash []discord.Command
+		for _, cmd := range session.Commands() {
+			slash = append(slash, discord.Command{Name: cmd.Name, Short: cmd.Help})
+		}
+		p.discord, err = discord.New(discord.Options{
+			Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
+			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
+			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad,
+		})
+		if err != nil {
+			return fmt.Errorf("platforms.discord: %w", err)
+		}
+		p.hub.Register(p.discord)
+		p.outbox.Register(p.discord)
 	}
 	if p.webAddr != nil {
 		var list []web.Command
@@ -222,6 +234,12 @@ func (p *parts) platforms() error {
 		Token: func() string { return string(c.Ops.Token) }, Ready: p.ready, Status: p.status, Log: p.log,
 	})
 	return nil
+}
+
+// mayLoad says whose files are loaded: those of people who may talk here.
+func (p *parts) mayLoad(ctx context.Context, m session.Message) bool {
+	_, ok, err := p.hub.Identify(ctx, m.Key, m.From, m.Private)
+	return ok && err == nil
 }
 
 // newNonce names this life of this process.

@@ -40,6 +40,7 @@ type Config struct {
 // Platforms are the chat networks. One without a token is off.
 type Platforms struct {
 	Telegram Telegram `yaml:"telegram"`
+	Discord  Discord  `yaml:"discord"`
 	Web      Web      `yaml:"web"`
 }
 
@@ -53,6 +54,19 @@ type Telegram struct {
 	Admins        IDs    `yaml:"admins"`
 	Pairing       string `yaml:"pairing"`
 	BusyInputMode string `yaml:"busy_input_mode"`
+}
+
+// Discord is the Discord bot.
+type Discord struct {
+	Token          Secret `yaml:"token"`
+	TokenFile      string `yaml:"token_file"`
+	APIURL         string `yaml:"api_url"`
+	AllowUsers     IDs    `yaml:"allow_users"`
+	AllowChannels  IDs    `yaml:"allow_channels"`
+	Admins         IDs    `yaml:"admins"`
+	Pairing        string `yaml:"pairing"`
+	RequireMention bool   `yaml:"require_mention"`
+	BusyInputMode  string `yaml:"busy_input_mode"`
 }
 
 // Web is the built-in web chat.
@@ -162,7 +176,10 @@ func Defaults() Config {
 		BusyInputMode: "steer",
 		Platforms: Platforms{
 			Telegram: Telegram{Token: "${TELEGRAM_BOT_TOKEN}", APIURL: "https://api.telegram.org", Pairing: "auto"},
-			Web:      Web{Listen: "127.0.0.1:8080"},
+			Discord: Discord{
+				Token: "${DISCORD_BOT_TOKEN}", APIURL: "https://discord.com", Pairing: "auto", RequireMention: true,
+			},
+			Web: Web{Listen: "127.0.0.1:8080"},
 		},
 		Model: ModelConf{
 			BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}",
@@ -288,6 +305,7 @@ func (c *Config) readFiles() error {
 		secret *Secret
 	}{
 		{"platforms.telegram.token", c.Platforms.Telegram.TokenFile, &c.Platforms.Telegram.Token},
+		{"platforms.discord.token", c.Platforms.Discord.TokenFile, &c.Platforms.Discord.Token},
 		{"platforms.web.token", c.Platforms.Web.TokenFile, &c.Platforms.Web.Token},
 		{"model.api_key", c.Model.APIKeyFile, &c.Model.APIKey},
 		{"store.url", c.Store.URLFile, &c.Store.URL},

@@ -37,7 +37,7 @@ func TestExampleEqualsDefaults(t *testing.T) {
 
 // clean makes nil and empty lists the same.
 func clean(c Config) Config {
-	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.Admins, &c.Tools.Terminal.Allow} {
+	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.Admins, &c.Platforms.Discord.AllowUsers, &c.Platforms.Discord.AllowChannels, &c.Platforms.Discord.Admins, &c.Tools.Terminal.Allow} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -184,7 +184,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	status := read("../../docs/status.md")
-	for _, typ := range []reflect.Type{reflect.TypeFor[fullStatus](), reflect.TypeFor[session.Overview](), reflect.TypeFor[session.Status](), reflect.TypeFor[session.Stats](), reflect.TypeFor[telegramStatus]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[fullStatus](), reflect.TypeFor[session.Overview](), reflect.TypeFor[session.Status](), reflect.TypeFor[session.Stats](), reflect.TypeFor[telegramStatus](), reflect.TypeFor[discordStatus]()} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			if name != "" && !strings.Contains(status, "`"+name+"`") {
@@ -193,7 +193,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"gateway check", "gateway status", "gateway sessions", "gateway pair", "gateway version"} {
-		if !strings.Contains(readme, word) || !strings.Contains(usage, word) {
+		if !strings.Contains(readme, word) || !strings.Contains(textUsage, word) {
 			t.Errorf("%s is not told in README.md and in the usage", word)
 		}
 	}

@@ -82,7 +82,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	switch o.words[0] {
 	case "help":
-		fmt.Fprint(stdout, usage)
+		fmt.Fprint(stdout, textUsage)
 		return nil
 	case "version":
 		fmt.Fprintln(stdout, version())

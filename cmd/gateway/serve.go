@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
 )
 
@@ -52,6 +53,16 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 				// The others go on; status says what is wrong (T29).
 				p.log.ErrorContext(ctx, "telegram is off", "err", err)
 				return nil
+			}
+			return err
+		})
+	}
+	if p.discord != nil {
+		start("discord", intake, func(ctx context.Context) error {
+			err := p.discord.Run(ctx)
+			if errors.Is(err, discord.ErrToken) || errors.Is(err, discord.ErrIntents) || errors.Is(err, discord.ErrRefused) {
+				p.log.ErrorContext(ctx, "discord is off", "err", err)
+				return nil // the others go on (D15, D24)
 			}
 			return err
 		})
@@ -105,6 +116,11 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 	if p.telegram != nil {
 		if err := p.telegram.Close(cleanup); err != nil {
 			p.log.Warn("close telegram", "err", err)
+		}
+	}
+	if p.discord != nil {
+		if err := p.discord.Close(cleanup); err != nil {
+			p.log.Warn("close discord", "err", err)
 		}
 	}
 	p.tools.set.Close(cleanup)
@@ -165,6 +181,11 @@ func (p *parts) ready(ctx context.Context) []string {
 	if p.telegram != nil {
 		if s := p.telegram.Status(); !s.Connected {
 			reasons = append(reasons, "telegram: not connected")
+		}
+	}
+	if p.discord != nil {
+		if s := p.discord.Status(); !s.Connected {
+			reasons = append(reasons, "discord: not connected")
 		}
 	}
 	return reasons

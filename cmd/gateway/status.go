@@ -19,6 +19,7 @@ type fullStatus struct {
 	Model      string          `json:"model"`
 	StoreMs    float64         `json:"store_latency_ms"`
 	Telegram   *telegramStatus `json:"telegram,omitempty"`
+	Discord    *discordStatus  `json:"discord,omitempty"`
 	Web        string          `json:"web,omitempty"`
 	Goroutines int             `json:"goroutines"`
 	HeapBytes  uint64          `json:"heap_bytes"`
@@ -32,6 +33,15 @@ type telegramStatus struct {
 	LastPoll    time.Time `json:"last_poll"`
 	Err         string    `json:"error,omitempty"`
 	Undecodable int64     `json:"undecodable"`
+}
+
+type discordStatus struct {
+	Connected   bool      `json:"connected"`
+	Username    string    `json:"username,omitempty"`
+	LastEvent   time.Time `json:"last_event"`
+	Err         string    `json:"error,omitempty"`
+	Undecodable int64     `json:"undecodable"`
+	Replaced    int64     `json:"replaced"`
 }
 
 // status reads the process's state for operators.
@@ -59,6 +69,12 @@ func (p *parts) status(ctx context.Context) (any, error) {
 			Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Undecodable: t.Undecodable,
 		}
 	}
+	if p.discord != nil {
+		d := p.discord.Status()
+		s.Discord = &discordStatus{
+			Connected: d.Connected, Username: d.Username, LastEvent: d.LastEvent, Err: d.Err, Undecodable: int64(d.Undecodable), Replaced: int64(d.Replaced),
+		}
+	}
 	if p.webAddr != nil {
 		s.Web = "http://" + p.webAddr.Addr().String() + "/"
 	}
@@ -78,6 +94,9 @@ func (s *fullStatus) print(w io.Writer) {
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
 		fmt.Fprintf(w, "telegram @%s connected=%v last update %s %s\n", t.Username, t.Connected, t.LastUpdate.Format(time.DateTime), t.Err)
+	}
+	if d := s.Discord; d != nil {
+		fmt.Fprintf(w, "discord %s connected=%v last event %s %s\n", d.Username, d.Connected, d.LastEvent.Format(time.DateTime), d.Err)
 	}
 	if s.Web != "" {
 		fmt.Fprintf(w, "web %s\n", s.Web)

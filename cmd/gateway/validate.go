@@ -27,6 +27,8 @@ func (c *Config) validate() error {
 	errs := []error{
 		one("busy_input_mode", c.BusyInputMode, "queue", "interrupt", "steer"),
 		one("platforms.telegram.busy_input_mode", c.Platforms.Telegram.BusyInputMode, "", "queue", "interrupt", "steer"),
+		one("platforms.discord.busy_input_mode", c.Platforms.Discord.BusyInputMode, "", "queue", "interrupt", "steer"),
+		one("platforms.discord.pairing", c.Platforms.Discord.Pairing, "auto", "on", "off"),
 		one("platforms.web.busy_input_mode", c.Platforms.Web.BusyInputMode, "", "queue", "interrupt", "steer"),
 		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
 		one("sessions.group", c.Sessions.Group, "shared", "user"),
@@ -63,9 +65,17 @@ func (c *Config) validateAccess() []error {
 	if t.Token != "" && !strings.Contains(string(t.Token), ":") {
 		errs = append(errs, errors.New("config: platforms.telegram.token is no bot token (123456:ABC…); copy it from @BotFather"))
 	}
-	for _, id := range t.AllowUsers {
-		if _, err := strconv.ParseInt(id, 10, 64); err != nil && id != "*" {
-			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_users: %q is no id; names can be taken by anybody, /whoami tells ids", id))
+	d := c.Platforms.Discord
+	if d.Token == "" && (len(d.AllowUsers) > 0 || len(d.AllowChannels) > 0 || len(d.Admins) > 0) {
+		errs = append(errs, errors.New("config: platforms.discord.token is empty; set DISCORD_BOT_TOKEN or token_file, or remove the section"))
+	}
+	for key, ids := range map[string]IDs{
+		"telegram.allow_users": t.AllowUsers, "telegram.admins": t.Admins, "discord.allow_users": d.AllowUsers, "discord.admins": d.Admins,
+	} {
+		for _, id := range ids {
+			if _, err := strconv.ParseInt(id, 10, 64); err != nil && (id != "*" || strings.HasSuffix(key, "admins")) {
+				errs = append(errs, fmt.Errorf("config: platforms.%s: %q is no id; names can be taken by anybody, /whoami tells ids", key, id))
+			}
 		}
 	}
 	for key, l := range map[string]struct {

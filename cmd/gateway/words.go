@@ -2,7 +2,7 @@ package main
 
 // What people read in the shell and what the model is told of itself.
 
-const usage = `gateway [run]                 run the gateway
+const textUsage = `gateway [run]                 run the gateway
 gateway check                 try the configuration and every part it names
 gateway status [--json]       ask the running gateway how it is
 gateway sessions [list | show KEY | delete KEY]

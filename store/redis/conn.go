@@ -74,9 +74,10 @@ func urlError(err error) error {
 // clientLog sends the library's complaints to the logger.
 type clientLog struct{ *slog.Logger }
 
-// Printf is what the library calls.
+// Printf is what the library calls: for every try of every connection. What
+// could not be mended is an error of the call, and is logged as that.
 func (l clientLog) Printf(ctx context.Context, format string, v ...any) {
-	l.WarnContext(ctx, "redis client", "said", fmt.Sprintf(format, v...))
+	l.DebugContext(ctx, "redis client", "said", fmt.Sprintf(format, v...))
 }
 
 // eval sends one script, again and again while the server cannot answer: the

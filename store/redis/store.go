@@ -94,7 +94,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 }
 
 func (s *Store) start(ctx context.Context, partitions int) error {
-	if err := retry(ctx, 10*time.Second, func() error { return s.client.Ping(ctx).Err() }); err != nil {
+	if err := retry(ctx, 5*time.Second, func() error { return s.client.Ping(ctx).Err() }); err != nil {
 		return err
 	}
 	if problems := s.Check(ctx); len(problems) > 0 {

@@ -1,0 +1,28 @@
+// Package discord speaks to Discord for the gateway, with discordgo for the
+// socket and for REST.
+//
+// Inbound, a handler on discordgo's reading goroutine (SyncEvents) reads the
+// raw event, answers an interaction at once and puts the event at the end of
+// its channel's lane; it does nothing slower, for while it works no heartbeat
+// is heard (gateway.go, events.go). A lane hands its channel's events to the
+// door strictly in order and tries each until it is taken; channels do not wait
+// for one another (lane.go). How far a channel has been taken is kept in a
+// document, which moves only after the door has taken all before (I1). What was
+// missed is read from there by REST after every READY, ahead of what comes
+// live (backfill.go). The raw event is read here because the library gives an
+// empty message for one component it does not know.
+//
+// The library can lock itself up for ever, so a supervisor opens sessions with
+// a deadline, watches their heartbeats and locks, and replaces a session that
+// is stuck; what it cannot end it leaves behind and counts (supervise.go).
+//
+// Outbound there are three ways: Send for what must arrive (send.go), Show for
+// the live view of a running turn (show.go, bubble.go), Sign for the receipts on
+// people's messages (sign.go). No message may ping anybody (D20).
+//
+// Goroutines: Run supervises on its caller's goroutine and starts one per
+// channel with events, of which 16 work at a time, one per interaction to
+// answer, one for the slash commands and one for the document; it waits for all
+// of them, but not for sessions it had to leave behind. Each running turn that
+// is shown has one, which ends with the turn. Close waits for those.
+package discord

@@ -1,0 +1,272 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bwmarrin/discordgo"
+
+	"coxswain/session"
+)
+
+// callTime bounds every REST call. A send whose answer takes longer counts as
+// lost.
+const callTime = 15 * time.Second
+
+// apiHost is what the library's addresses have; the transport puts the
+// configured one in its place, so that no global of the library is touched.
+const apiHost = "discord.com"
+
+// An apiError is an answer of Discord that says no.
+type apiError struct {
+	what   string // method and kind of call, without ids of interactions
+	status int
+	code   int    // Discord's own, 0 = none
+	text   string // its message
+	detail string // the whole body, for telling 50035s apart
+	wait   time.Duration
+}
+
+func (e *apiError) Error() string {
+	return fmt.Sprintf("discord %s: %d (%d) %s", e.what, e.status, e.code, e.text)
+}
+
+// A lostError is a call that got no answer of Discord.
+type lostError struct {
+	what string
+	sent bool // the request may have gone out
+	err  error
+}
+
+func (e *lostError) Error() string { return "discord " + e.what + ": " + e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// newSession makes a session of the library for REST, and for the socket when
+// it is opened. The library's own retries, waits and log are off: it repeats a
+// POST after a 502, sleeps without looking at the context, and prints what it
+// could not read, texts among it, to the standard log.
+func (a *Adapter) newSession(rt http.RoundTripper) (*discordgo.Session, error) {
+	s, err := discordgo.New("Bot " + strings.TrimPrefix(a.o.Token(), "Bot "))
+	if err != nil {
+		return nil, fmt.Errorf("discord: new session: %w", err)
+	}
+	s.Client = &http.Client{Transport: rt, Timeout: callTime + 5*time.Second}
+	s.ShouldRetryOnRateLimit = false
+	s.ShouldReconnectOnError = false
+	s.ShouldReconnectVoiceOnSessionError = false
+	s.MaxRestRetries = 0
+	s.StateEnabled = false
+	s.SyncEvents = true
+	s.LogLevel = -1
+	return s, nil
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     30 * time.Second,
+		MaxIdleConnsPerHost: 16,
+		ForceAttemptHTTP2:   true,
+	}
+}
+
+// An exchange is what the transport saw of one call.
+type exchange struct {
+	wrote  atomic.Bool // the request has begun to go out
+	status int         // 0 = no answer
+	wait   time.Duration
+	global bool
+	empty  time.Duration // the bucket is used up for this long; 0 = it is not
+}
+
+type exchangeKey struct{}
+
+// A transport sends the library's calls to the configured host with the token
+// of the moment. It keeps the rate limit headers from the library, which would
+// sleep on them with a lock held; calls are paced by call.
+type transport struct {
+	next         http.RoundTripper
+	scheme, host string
+	token        func() string
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	if x == nil {
+		x = &exchange{}
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.wrote.Store(true) }})
+	r = r.Clone(ctx)
+	if r.URL.Host == apiHost {
+		r.URL.Scheme, r.URL.Host, r.Host = t.scheme, t.host, t.host
+		r.Header.Set("Authorization", "Bot "+strings.TrimPrefix(t.token(), "Bot "))
+	}
+	resp, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	h := resp.Header
+	x.status = resp.StatusCode
+	x.wait = seconds(h.Get("Retry-After"))
+	x.global = h.Get("X-RateLimit-Global") != "" || h.Get("X-RateLimit-Scope") == "global"
+	if h.Get("X-RateLimit-Remaining") == "0" {
+		x.empty = seconds(h.Get("X-RateLimit-Reset-After"))
+	}
+	for _, name := range []string{"Remaining", "Reset", "Reset-After", "Global"} {
+		h.Del("X-RateLimit-" + name)
+	}
+	return resp, nil
+}
+
+func seconds(s string) time.Duration {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f < 0 || f > 1e6 {
+		return 0
+	}
+	return time.Duration(f * float64(time.Second))
+}
+
+// call makes one REST call and decodes the answer into out (nil = ignore).
+// bucket names what calls share: one of a bucket is made at a time, and it is
+// what a rate limit holds for. What the error says holds no token.
+func (a *Adapter) call(ctx context.Context, method, path, bucket string, body, out any) error {
+	what := method + " " + strings.TrimRight(bucket, ":0123456789")
+	if d := a.pace.wait(bucket); d > 0 {
+		return &apiError{what: what, status: http.StatusTooManyRequests, text: "cooling off", wait: d}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	x := &exchange{}
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
+	data, err := a.rest.RequestWithBucketID(method, discordgo.EndpointAPI+path, body, bucket, discordgo.WithContext(ctx))
+	if x.empty > 0 {
+		a.pace.cool(bucket, x.empty, false)
+	}
+	if err != nil {
+		return a.failed(what, bucket, x, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return &lostError{what, true, fmt.Errorf("decode answer: %w", err)}
+	}
+	return nil
+}
+
+// failed says what an error of the library means.
+func (a *Adapter) failed(what, bucket string, x *exchange, err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err // without the address, which may hold an interaction's token (I13)
+	}
+	e := &apiError{what: what, status: x.status}
+	if re, ok := errors.AsType[*discordgo.RESTError](err); ok {
+		e.detail = strings.ToLower(string(re.ResponseBody))
+		if re.Message != nil {
+			e.code, e.text = re.Message.Code, re.Message.Message
+		}
+		return e
+	}
+	switch {
+	case x.status == http.StatusTooManyRequests: // also when the body is HTML (D18)
+		if rl, ok := errors.AsType[*discordgo.RateLimitError](err); ok {
+			x.wait = max(x.wait, rl.RetryAfter)
+		}
+		e.wait, e.text = max(x.wait, time.Second/2), "too many requests"
+		a.pace.cool(bucket, e.wait, x.global)
+		a.log.Warn("told to slow down", "call", what, "wait", e.wait, "global", x.global)
+		return e
+	case x.status >= 300:
+		return e
+	}
+	return &lostError{what, x.wrote.Load(), err}
+}
+
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*apiError](err); ok {
+		return e.code
+	}
+	return 0
+}
+
+// sendError says what an error means for a message that was to be sent. first
+// is when a send of it was first lost, zero = never: within nonceTime another
+// try gives the same message (D19).
+func sendError(err error, first time.Time) *session.SendError {
+	if se, ok := errors.AsType[*session.SendError](err); ok {
+		return se
+	}
+	out := &session.SendError{Outcome: session.SendRefused, Err: err}
+	e, api := errors.AsType[*apiError](err)
+	l, gone := errors.AsType[*lostError](err)
+	switch {
+	case api && e.status == http.StatusTooManyRequests:
+		out.Outcome, out.Wait = session.SendNot, e.wait
+	case api && e.status == http.StatusUnauthorized:
+		out.Outcome, out.Wait = session.SendNot, time.Minute
+	case api && e.status >= 500, gone && l.sent:
+		out.Outcome = session.SendUnknown
+		if !first.IsZero() && time.Since(first) < nonceTime {
+			out.Outcome = session.SendNot
+		}
+	case gone, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		out.Outcome = session.SendNot
+	}
+	return out
+}
+
+// A pacer remembers which buckets are to be left alone. Safe from any
+// goroutine; the zero value is ready.
+type pacer struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+	all   time.Time
+}
+
+// wait is how long a bucket has still to be left alone.
+func (p *pacer) wait(bucket string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	return max(p.until[bucket].Sub(now), p.all.Sub(now), 0)
+}
+
+func (p *pacer) cool(bucket string, d time.Duration, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	until := now.Add(d)
+	if all {
+		if until.After(p.all) {
+			p.all = until
+		}
+		return
+	}
+	if p.until == nil {
+		p.until = make(map[string]time.Time)
+	}
+	if len(p.until) > 1000 {
+		for k, u := range p.until {
+			if now.After(u) {
+				delete(p.until, k)
+			}
+		}
+	}
+	if until.After(p.until[bucket]) {
+		p.until[bucket] = until
+	}
+}

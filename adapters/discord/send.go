@@ -1,0 +1,206 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"coxswain/adapters/markup"
+	"coxswain/session"
+)
+
+// Discord's codes that mean something here.
+const (
+	codeUnknownChannel = 10003
+	codeUnknownMessage = 10008
+	codeAcked          = 40060
+	codeNoAccess       = 50001
+	codeNoDM           = 50007
+	codeNoPermission   = 50013
+	codeBadForm        = 50035
+	codeArchived       = 50083
+	codeLocked         = 160005
+)
+
+const (
+	// nonceTime is how long Discord surely knows a nonce; it says "the past few
+	// minutes".
+	nonceTime = 2 * time.Minute
+	// paceWait is how long Send waits out a rate limit; a longer wait is the
+	// outbox's, which keeps it over a restart.
+	paceWait = 3 * time.Second
+	// shutFor is how long a refusal keeps sends to a channel back when nothing is
+	// heard from it (D7, D22).
+	shutFor = 10 * time.Minute
+)
+
+var errShut = errors.New("discord: " + wordsClosedChan)
+
+// Send sends one part and returns the id of the message; that of the first when
+// the part had to be cut.
+//
+// A send whose answer is lost is SendNot for two minutes, counted from the
+// first that was lost: until then the same nonce gives the same message (D19).
+// A part that comes as unknown after that is first looked for in the channel,
+// and marked as a possible repeat if it is not there (I9).
+//
+// What Discord refuses for a reason that can be cured is sent again, cured,
+// once for each reason: a text too long or a component it does not take (D17),
+// a locked thread (D6).
+func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, error) {
+	var pl payload
+	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" {
+		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("discord: part %s holds no message", p.ID)}
+	}
+	to := target(p.Key)
+	if to == "" {
+		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("discord: %q is no channel here", p.Key)}
+	}
+	nonce := nonceOf(p.Key, p.ID)
+	if p.State == session.PartUnknown && a.lost.get(nonce).IsZero() {
+		a.lost.note(nonce, p.Since) // lost by a process before this one
+	}
+	if first := a.lost.get(nonce); !first.IsZero() && time.Since(first) >= nonceTime {
+		id, err := a.find(ctx, to, pl.Text, first)
+		if err != nil {
+			return "", &session.SendError{Outcome: session.SendNot, Err: err}
+		}
+		if id != "" {
+			a.lost.forget(nonce)
+			return session.MessageID(id), nil
+		}
+		pl.Text = wordsRepeat + pl.Text
+	}
+	began := time.Now()
+	s := sending{a: a, to: to, parent: string(p.Key.Chat)}
+	id, err := s.send(ctx, pl, nonce)
+	if err == nil {
+		a.lost.forget(nonce)
+		return session.MessageID(id), nil
+	}
+	first := a.lost.get(nonce)
+	if sendError(err, time.Time{}).Outcome == session.SendUnknown {
+		first = a.lost.note(nonce, began)
+	}
+	return "", sendError(err, first)
+}
+
+// find looks for an own message with this text that is not older than the
+// attempt.
+func (a *Adapter) find(ctx context.Context, channel, text string, since time.Time) (string, error) {
+	q := url.Values{"limit": {"100"}, "after": {idAt(since.Add(-time.Minute))}} // clocks differ a little
+	var list []message
+	err := a.call(ctx, http.MethodGet, "channels/"+channel+"/messages?"+q.Encode(), "history:"+channel, nil, &list)
+	if permanent(err) {
+		return "", nil // may not be read: then it cannot be known
+	}
+	for _, w := range list {
+		if w.Author != nil && w.Author.ID == a.id && strings.TrimSpace(w.Content) == strings.TrimSpace(text) {
+			return w.ID, nil
+		}
+	}
+	return "", err
+}
+
+// A sending is one Send with what it has tried.
+type sending struct {
+	a      *Adapter
+	to     string
+	parent string
+	bare   bool // buttons were refused
+	short  bool // the text was cut
+	moved  bool // the thread is locked
+}
+
+func (s *sending) send(ctx context.Context, p payload, nonce string) (string, error) {
+	for {
+		id, err := s.once(ctx, p, nonce)
+		if err == nil {
+			return id, nil
+		}
+		e, ok := errors.AsType[*apiError](err)
+		switch {
+		case !ok:
+			return "", err
+		case e.code == codeBadForm && strings.Contains(e.detail, `"components"`) && !s.bare && len(p.Rows) > 0:
+			s.bare, p.Rows = true, nil
+			s.a.log.Warn("buttons refused, sent without", "err", err)
+		case e.code == codeBadForm && strings.Contains(e.detail, `"content"`) && !s.short && markup.Units(p.Text) > 64:
+			s.short = true
+			return s.pieces(ctx, p, nonce)
+		case (e.code == codeLocked || e.code == codeArchived) && !s.moved && s.to != s.parent:
+			s.moved = true
+			p.Text, p.ReplyTo = wordsLocked(s.to)+p.Text, ""
+			s.to = s.parent
+		case e.code == codeNoAccess || e.code == codeNoDM || e.code == codeNoPermission || e.code == codeUnknownChannel:
+			if !s.a.shut.has(s.to) {
+				s.a.log.Warn(wordsClosedChan, "channel", s.to, "err", err)
+			}
+			s.a.shut.set(s.to, shutFor)
+			return "", err
+		default:
+			return "", err
+		}
+	}
+}
+
+// pieces sends a text that is too long after all as several messages. Each has
+// a nonce of its own that another try makes again, so a piece that stands in
+// the channel is not sent twice.
+func (s *sending) pieces(ctx context.Context, p payload, nonce string) (string, error) {
+	var first string
+	list := markup.DiscordMarkdown(p.Text, markup.Units(p.Text)/2+1)
+	for i, text := range list {
+		part := payload{Text: text, Silent: p.Silent}
+		if i == 0 {
+			part.ReplyTo = p.ReplyTo
+		}
+		if i == len(list)-1 {
+			part.Rows = p.Rows
+		}
+		id, err := s.send(ctx, part, nonce[:22]+"-"+strconv.Itoa(min(i, 9)))
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			first = id
+		}
+	}
+	return first, nil
+}
+
+// once makes one call, after waiting out a short rate limit.
+func (s *sending) once(ctx context.Context, p payload, nonce string) (string, error) {
+	if s.a.shut.has(s.to) {
+		return "", errShut
+	}
+	if d := s.a.pace.wait("send:" + s.to); d > 0 && d <= paceWait && !pause(ctx, d) {
+		return "", ctx.Err()
+	}
+	return s.a.post(ctx, s.to, p, nonce)
+}
+
+// post is the call itself; a nonce is enforced.
+func (a *Adapter) post(ctx context.Context, to string, p payload, nonce string) (string, error) {
+	m := outMessage{Content: p.Text, Nonce: nonce, Enforce: nonce != "", Mentions: nobody}
+	if len(p.Rows) > 0 {
+		m.Components = p.Rows
+	}
+	if isID(string(p.ReplyTo)) {
+		m.Reference = &reference{MessageID: string(p.ReplyTo)}
+	}
+	if p.Silent {
+		m.Flags = flagSilent
+	}
+	var sent struct {
+		ID string `json:"id"`
+	}
+	err := a.call(ctx, http.MethodPost, "channels/"+to+"/messages", "send:"+to, m, &sent)
+	return sent.ID, err
+}

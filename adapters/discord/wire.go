@@ -1,0 +1,159 @@
+package discord
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// The parts of Discord's objects that matter here. The library's types refuse a
+// whole message for one component they do not know.
+
+type user struct {
+	ID         string `json:"id"`
+	Username   string `json:"username"`
+	GlobalName string `json:"global_name"`
+	Bot        bool   `json:"bot"`
+}
+
+type member struct {
+	User *user  `json:"user"`
+	Nick string `json:"nick"`
+}
+
+type channel struct {
+	ID       string `json:"id"`
+	Type     int    `json:"type"`
+	GuildID  string `json:"guild_id"`
+	ParentID string `json:"parent_id"`
+	OwnerID  string `json:"owner_id"`
+}
+
+// Channel types: threads are 10 to 12.
+const (
+	typeDM         = 1
+	typeThreadLow  = 10
+	typeThreadHigh = 12
+)
+
+func (c channel) thread() bool { return c.Type >= typeThreadLow && c.Type <= typeThreadHigh }
+
+type attachment struct {
+	ID          string `json:"id"`
+	Filename    string `json:"filename"`
+	ContentType string `json:"content_type"`
+	Size        int64  `json:"size"`
+	URL         string `json:"url"`
+}
+
+// Message types that people write (D9).
+const (
+	typeDefault = 0
+	typeReply   = 19
+)
+
+const (
+	flagVoice  = 1 << 13
+	refForward = 1
+)
+
+type message struct {
+	ID          string       `json:"id"`
+	ChannelID   string       `json:"channel_id"`
+	GuildID     string       `json:"guild_id"`
+	Type        int          `json:"type"`
+	Flags       int          `json:"flags"`
+	Content     string       `json:"content"`
+	Author      *user        `json:"author"`
+	Member      *member      `json:"member"`
+	WebhookID   string       `json:"webhook_id"`
+	Edited      string       `json:"edited_timestamp"`
+	Mentions    []user       `json:"mentions"`
+	Attachments []attachment `json:"attachments"`
+	Stickers    []struct {
+		Name string `json:"name"`
+	} `json:"sticker_items"`
+	Poll *struct {
+		Question pollText `json:"question"`
+		Answers  []struct {
+			Media pollText `json:"poll_media"`
+		} `json:"answers"`
+	} `json:"poll"`
+	Reference *struct {
+		Type      int    `json:"type"`
+		MessageID string `json:"message_id"`
+	} `json:"message_reference"`
+	Referenced *message `json:"referenced_message"`
+	Snapshots  []struct {
+		Message message `json:"message"`
+	} `json:"message_snapshots"`
+	Embeds     []json.RawMessage `json:"embeds"`
+	Components []json.RawMessage `json:"components"`
+	Reactions  []struct {
+		Me    bool `json:"me"`
+		Emoji struct {
+			Name string `json:"name"`
+		} `json:"emoji"`
+	} `json:"reactions"`
+}
+
+type pollText struct {
+	Text string `json:"text"`
+}
+
+// Interaction types.
+const (
+	interactionCommand   = 2
+	interactionComponent = 3
+)
+
+type interaction struct {
+	ID        string   `json:"id"`
+	AppID     string   `json:"application_id"`
+	Type      int      `json:"type"`
+	Token     string   `json:"token"`
+	GuildID   string   `json:"guild_id"`
+	ChannelID string   `json:"channel_id"`
+	Channel   *channel `json:"channel"`
+	Member    *member  `json:"member"`
+	User      *user    `json:"user"`
+	Message   *message `json:"message"`
+	Data      struct {
+		Name     string `json:"name"`
+		CustomID string `json:"custom_id"`
+		Options  []struct {
+			Name  string          `json:"name"`
+			Value json.RawMessage `json:"value"`
+		} `json:"options"`
+	} `json:"data"`
+}
+
+// discordEpoch is the first millisecond of Discord's ids.
+const discordEpoch = 1420070400000
+
+// idTime is when an id was made, by Discord's clock; zero if it is none.
+func idTime(id string) time.Time {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(n>>22 + discordEpoch)
+}
+
+func idAt(t time.Time) string {
+	return strconv.FormatInt(max(t.UnixMilli()-discordEpoch, 0)<<22, 10)
+}
+
+// isID reports whether s is an id of Discord's.
+func isID(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 64)
+	return err == nil
+}
+
+// before compares ids by age.
+func before(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return a < b
+}

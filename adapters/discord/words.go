@@ -1,0 +1,101 @@
+package discord
+
+import (
+	"fmt"
+	"time"
+
+	"coxswain/session"
+)
+
+// What people see in chat.
+const (
+	wordsRepeat     = "(possible repeat) "
+	wordsStop       = "Stop"
+	wordsDone       = "✓"
+	wordsRestarting = "⏸ the gateway is restarting"
+	wordsNoFile     = "the file could not be loaded: send it again"
+	wordsTooBig     = "the file is over 10 MB: send a smaller one or a link"
+	wordsNotLoaded  = "the file was not loaded"
+	wordsForwarded  = "a forwarded message"
+	wordsOption     = "what to do with it"
+	wordsNothing    = "✓ nothing waits"
+	wordsListHead   = "What became of your messages:"
+	wordsEarlier    = "an earlier message"
+)
+
+// What operators see.
+const (
+	wordsBadToken   = "discord refused the token: reset it in the developer portal and set platforms.discord.token"
+	wordsNoIntent   = "discord refused the intents: turn on Message Content Intent in the developer portal (Bot page)"
+	wordsBadShard   = "discord wants this bot to be sharded or speak another version: see the close code in the log"
+	wordsDown       = "discord is not connected: trying again"
+	wordsStuck      = "the discord connection was stuck: replaced it"
+	wordsNoContent  = "discord sends messages without their text: turn on Message Content Intent in the developer portal"
+	wordsBudget     = "close to discord's limit of 1000 logins a day: connecting again slowly"
+	wordsClosedChan = "the bot may not write there: check its permissions in this channel"
+)
+
+func wordsLocked(thread string) string {
+	return "(<#" + thread + "> is locked, so the answer is here) "
+}
+
+func wordsWaiting(n int) string { return fmt.Sprintf("Waiting %d", n) }
+
+func wordsSticker(name string) string { return "[sticker: " + name + "]" }
+
+func wordsPoll(question, options string) string { return "[poll: " + question + " (" + options + ")]" }
+
+func wordsStep(step, steps int, d time.Duration) string {
+	switch {
+	case step == 0:
+		return "Working · " + span(d)
+	case steps == 0:
+		return fmt.Sprintf("Step %d · %s", step, span(d))
+	}
+	return fmt.Sprintf("Step %d/%d · %s", step, steps, span(d))
+}
+
+func wordsNote(n int64, from string, step int, sent bool) string {
+	if from == "" {
+		from = "someone"
+	}
+	if !sent {
+		return fmt.Sprintf("✍️ note %d from %s goes in at step %d", n, from, step)
+	}
+	return fmt.Sprintf("✍️ note %d from %s went in at step %d", n, from, step)
+}
+
+// wordsFate says a state in the list that stands for signs.
+func wordsFate(state session.FateState, step int) string {
+	switch state {
+	case session.FatePending:
+		return "👀 goes in at the next step"
+	case session.FateQueued:
+		return "😴 waits its turn"
+	case session.FateHeld:
+		return "😴 held by /stop"
+	}
+	if step > 0 {
+		return fmt.Sprintf("✍️ went in at step %d", step)
+	}
+	return "✍️ went in"
+}
+
+func wordsSteps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
+}
+
+// span says a time for people: seconds up to a minute, then minutes, then hours.
+func span(d time.Duration) string {
+	switch s := int(d.Round(time.Second) / time.Second); {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	default:
+		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
+	}
+}

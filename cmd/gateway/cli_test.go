@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"coxswain/session"
+	"coxswain/steer"
+	"coxswain/store/redis/redistest"
+	"coxswain/store/sqlite"
+)
+
+// shell runs the gateway's command line in this process, in an empty
+// directory of its own with no tokens in the environment.
+func shell(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func workIn(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"TELEGRAM_BOT_TOKEN", "DISCORD_BOT_TOKEN", "REDIS_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "GATEWAY_CONFIG"} {
+		t.Setenv(name, "")
+	}
+}
+
+func writeConfig(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile("config.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oneLine wants exactly one line of error that says want, and exit 1.
+func oneLine(t *testing.T, code int, stderr, want string) {
+	t.Helper()
+	if code != 1 {
+		t.Errorf("exit code %d; want 1", code)
+	}
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "gateway: ") || !strings.Contains(lines[0], want) {
+		t.Errorf("stderr %q; want one line with %q", stderr, want)
+	}
+	if strings.Contains(stderr, "goroutine") {
+		t.Errorf("a stack trace: %s", stderr)
+	}
+}
+
+// freePort gives an address nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestStartRefuses: each thing that keeps the gateway from starting is one
+// clear line and exit 1.
+func TestStartRefuses(t *testing.T) {
+	quiet := "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\n"
+	t.Run("unknown key", func(t *testing.T) {
+		workIn(t)
+		writeConfig(t, "limits:\n  drane: 3s\n")
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, `config.yaml:2: unknown field "drane"`)
+	})
+	t.Run("no such file", func(t *testing.T) {
+		workIn(t)
+		code, _, stderr := shell(t, "--config", "nowhere.yaml")
+		oneLine(t, code, stderr, "there is no file nowhere.yaml")
+	})
+	t.Run("no such command", func(t *testing.T) {
+		workIn(t)
+		code, _, stderr := shell(t, "launch")
+		oneLine(t, code, stderr, `there is no command "launch"`)
+	})
+	t.Run("no such flag", func(t *testing.T) {
+		workIn(t)
+		code, _, stderr := shell(t, "--fast")
+		oneLine(t, code, stderr, "there is no flag --fast")
+	})
+	t.Run("port in use", func(t *testing.T) {
+		workIn(t)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \""+l.Addr().String()+"\"}}\n")
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, "platforms.web.listen: "+l.Addr().String()+" is in use")
+	})
+	t.Run("second process on the same data", func(t *testing.T) {
+		workIn(t)
+		writeConfig(t, quiet)
+		st, err := sqlite.Open(t.Context(), "data/gateway.db", sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, "another gateway (pid ")
+	})
+	t.Run("unreachable store", func(t *testing.T) {
+		workIn(t)
+		writeConfig(t, quiet+"store: {url: \"redis://:pass-word@"+freePort(t)+"/0\"}\n")
+		began := time.Now()
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, "store: ")
+		if strings.Contains(stderr, "pass-word") {
+			t.Errorf("the password is in %q", stderr)
+		}
+		if d := time.Since(began); d > 15*time.Second {
+			t.Errorf("it took %s to say so", d)
+		}
+	})
+	t.Run("a store that may lose", func(t *testing.T) {
+		workIn(t)
+		srv := redistest.Start(t)
+		srv.Set("appendfsync", "everysec")
+		writeConfig(t, quiet+"store: {url: \""+srv.URL+"\"}\n")
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, "appendfsync")
+	})
+	t.Run("unknown store", func(t *testing.T) {
+		workIn(t)
+		writeConfig(t, quiet+"store: {url: \"mysql://x\"}\n")
+		code, _, stderr := shell(t)
+		oneLine(t, code, stderr, `store.url begins with "mysql"`)
+	})
+	t.Run("status of nothing", func(t *testing.T) {
+		workIn(t)
+		code, _, stderr := shell(t, "status")
+		oneLine(t, code, stderr, "no gateway is running here")
+	})
+}
+
+// TestSessionsWithout: sessions and pair work on the store when no gateway
+// runs, and beside one with the same output.
+func TestSessionsBesideAndWithout(t *testing.T) {
+	workIn(t)
+	writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\n")
+	key := session.Key{Platform: "web", Chat: "one"}
+	seedLane(t, key)
+	read := func() string {
+		t.Helper()
+		var all string
+		for _, args := range [][]string{{"sessions"}, {"sessions", "show", "web:one"}, {"pair"}} {
+			code, out, stderr := shell(t, args...)
+			if code != 0 {
+				t.Fatalf("%v: exit %d: %s", args, code, stderr)
+			}
+			all += out
+		}
+		return all
+	}
+	without := read()
+	if !strings.Contains(without, "web:one") || !strings.Contains(without, "hello there") || !strings.Contains(without, "nobody waits") {
+		t.Fatalf("without a gateway: %s", without)
+	}
+	c, err := loadConfig("config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), c, newLogger(c.Log, &bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.serve(ctx, context.WithoutCancel(ctx), &bytes.Buffer{}) }()
+	socket := filepath.Join(c.dataDir(), socketName)
+	waitFor(t, func() bool { _, err := os.Stat(socket); return err == nil })
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket mode %v, %v; want 0600", info.Mode(), err)
+	}
+	waitFor(t, func() bool { code, _, _ := shell(t, "status"); return code == 0 })
+	code, out, stderr := shell(t, "status", "--json")
+	var s fullStatus
+	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || !s.Ready {
+		t.Errorf("status: exit %d, %v, %s%s", code, err, out, stderr)
+	}
+	// The waiting message began its turn when the gateway started; the session
+	// itself is listed alike.
+	if beside := read(); !strings.Contains(beside, "web:one") || !strings.Contains(beside, "hello there") {
+		t.Errorf("beside a gateway: %s", beside)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if code, _, stderr := shell(t, "sessions", "delete", "web:one"); code != 0 {
+		t.Errorf("delete: %s", stderr)
+	}
+	code, _, stderr = shell(t, "sessions", "show", "web:one")
+	oneLine(t, code, stderr, "there is no session web:one")
+}
+
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(10 * time.Second)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("waited 10 s")
+		}
+	}
+}
+
+// seedLane stores one message that waits.
+func seedLane(t *testing.T, key session.Key) {
+	t.Helper()
+	st, err := sqlite.Open(t.Context(), "data/gateway.db", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(session.Input{From: session.Person{ID: "web"}, Parts: []session.InputPart{{ID: "m1", Text: "hello there"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Accept(t.Context(), session.Accept{Key: key, Dedupe: "m:one:m1", Want: steer.Steer, Author: "web", Msg: "m1", Data: data, Title: "hello there", Fate: session.FateAccepted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheck: one line for each part, the cure with each failure, exit 1 if any
+// fails.
+func TestCheck(t *testing.T) {
+	workIn(t)
+	writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \""+freePort(t)+"\"}}\n")
+	code, out, stderr := shell(t, "check")
+	if code != 0 || strings.Contains(out, "FAIL") || !strings.Contains(out, "ok    store") || !strings.Contains(out, "off   telegram") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\nstore: {url: \"redis://"+freePort(t)+"\"}\nmodel: {base_url: \"http://"+freePort(t)+"/v1\", api_key: k}\n")
+	code, out, stderr = shell(t, "check")
+	if code != 1 || stderr != "" || !strings.Contains(out, "FAIL  store") || !strings.Contains(out, "FAIL  model") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
+// TestVersionAndHelp need no configuration.
+func TestVersionAndHelp(t *testing.T) {
+	workIn(t)
+	if code, out, _ := shell(t, "version"); code != 0 || !strings.Contains(out, "go1.") {
+		t.Errorf("version: %d %q", code, out)
+	}
+	if code, out, _ := shell(t, "--help"); code != 0 || out != textUsage {
+		t.Errorf("help: %d %q", code, out)
+	}
+}
+
+// TestZeroConfiguration: with nothing configured the web chat answers with the
+// demo, which says that it is a script.
+func TestZeroConfiguration(t *testing.T) {
+	workIn(t)
+	c, err := loadConfig("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Platforms.Web.Listen, c.Ops.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	p, err := build(t.Context(), c, newLogger(c.Log, &bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.demo {
+		t.Error("without a key the demo must answer")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.serve(ctx, context.WithoutCancel(ctx), &bytes.Buffer{}) }()
+	base := "http://" + p.webAddr.Addr().String()
+	resp, err := http.Post(base+"/api/sessions/chat-0001/messages", "application/json", strings.NewReader(`{"id":"m-00000001","text":"hello"}`))
+	if err != nil || resp.StatusCode/100 != 2 {
+		t.Fatalf("post: %v %v", resp, err)
+	}
+	resp.Body.Close()
+	waitFor(t, func() bool {
+		resp, err := http.Get(base + "/api/sessions/chat-0001")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		var b bytes.Buffer
+		_, err = b.ReadFrom(resp.Body)
+		return err == nil && strings.Contains(b.String(), "I am a script")
+	})
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
