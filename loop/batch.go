@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"time"
 
 	"coxswain/session"
@@ -60,6 +61,7 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 		skip := r.skip(ctx, c, limit)
 		if skip != "" {
 			rest = append(rest, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: skip, Failed: true, NotRun: true}))
+			r.breaker.add(c, skip)
 			r.showSkipped(c)
 			continue
 		}
@@ -67,12 +69,14 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 		if out != nil {
 			return r.cutOff(out, rest)
 		}
-		if r.breaker.repeats(c, row.result) {
-			return &session.Outcome{End: session.EndFailed, Public: publicLoop, Rows: append(append(rest, row.rows()...), r.after(calls[i+1:])...)}
+		r.breaker.add(c, row.result.Body)
+		last := i == len(calls)-1
+		if last && r.breaker.repeats() {
+			return &session.Outcome{End: session.EndFailed, Public: publicLoop, Rows: append(rest, row.rows()...)}
 		}
 		s := session.Step{Rows: append(rest, row.rows()...), Phase: steer.PhaseTools, Jobs: row.jobs}
 		rest = nil
-		if last := i == len(calls)-1; last && !r.t.Parking() {
+		if last && !r.t.Parking() {
 			s.Drain, s.Phase = true, steer.PhaseModel
 		}
 		if _, err := r.t.Commit(ctx, s); err != nil {
@@ -82,21 +86,15 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 		row.stored(true)
 	}
 	if len(rest) > 0 {
+		if r.breaker.repeats() {
+			return &session.Outcome{End: session.EndFailed, Public: publicLoop, Rows: rest}
+		}
 		s := session.Step{Rows: rest, Phase: steer.PhaseModel, Drain: !r.t.Parking()}
 		if _, err := r.t.Commit(ctx, s); err != nil {
 			return &session.Outcome{Err: err}
 		}
 	}
 	return nil
-}
-
-// after pairs the calls behind one that ended the turn.
-func (r *runner) after(calls []session.Call) []session.Row {
-	var rows []session.Row
-	for _, c := range calls {
-		rows = append(rows, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: bodyStopped, Failed: true, NotRun: true}))
-	}
-	return rows
 }
 
 // cutOff puts the rows of skipped calls before those of an outcome: results
@@ -285,16 +283,31 @@ func (r *runner) adopt(c session.Call, i int, run Running, began time.Time) (cal
 	}, true
 }
 
-// A breaker notices a model that goes in circles: the same call with the same
-// arguments and the same result more than 5 times in the last 10 steps.
-// Polling that shows something new is no circle.
+// A breaker notices a model that goes in circles: the same calls with the same
+// arguments and the same results in more than 5 of the last 10 steps. Polling
+// that shows something new is no circle; a tool that does not exist, asked for
+// again and again, is one.
 type breaker struct {
-	last [10][32]byte
-	n    int
+	step hash.Hash // of the calls of this step and what they gave
+	last [10][sha256.Size]byte
+	n    int // steps so far
 }
 
-func (b *breaker) repeats(c session.Call, res ToolResult) bool {
-	sum := sha256.Sum256([]byte(c.Name + "\x00" + c.Args + "\x00" + res.Body))
+// add takes note of one call of the step.
+func (b *breaker) add(c session.Call, result string) {
+	if b.step == nil {
+		b.step = sha256.New()
+	}
+	fmt.Fprintf(b.step, "%q %q %q\n", c.Name, c.Args, result)
+}
+
+// repeats ends the step and reports whether it is one too many.
+func (b *breaker) repeats() bool {
+	if b.step == nil {
+		return false
+	}
+	sum := [sha256.Size]byte(b.step.Sum(nil))
+	b.step.Reset()
 	b.last[b.n%len(b.last)] = sum
 	b.n++
 	same := 0

@@ -3,7 +3,9 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"coxswain/session"
 	"coxswain/steer"
@@ -92,6 +94,7 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 		} else {
 			w.Calls = withoutPrivate(a.Calls)
 		}
+		w.Calls = tr.calls(w.Calls)
 		return l.push(tr, w, false)
 	case session.RowTool:
 		tr.tool, tr.toolSeq, tr.note = session.DecodeTool(r), r.Seq, steer.Note{}
@@ -102,7 +105,7 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 		}
 		in := session.DecodeSteer(r)
 		tr.note.N = r.N
-		e := steer.NoteEntry{Text: inputText(in)}
+		e := steer.NoteEntry{Text: tr.plain(inputText(in))}
 		if in.Shared {
 			e.Label = tr.label(in.From)
 			// The lowest role in the note counts.
@@ -155,10 +158,29 @@ func (tr *transcript) toolWire() Wire {
 func (tr *transcript) text(s string) string {
 	s, hits := tr.clean.Sanitize(s)
 	tr.hits += hits
-	if !tr.head.Hosted {
-		s = steer.NeutralizeControl(s)
+	return tr.plain(s)
+}
+
+// plain breaks control tokens where the endpoint would read them.
+func (tr *transcript) plain(s string) string {
+	if tr.head.Hosted {
+		return s
 	}
-	return s
+	return steer.NeutralizeControl(s)
+}
+
+// calls makes the model's calls fit for the wire. The key is in none of them
+// (see batch); a broken token leaves arguments valid JSON, for it can only
+// stand inside a string.
+func (tr *transcript) calls(calls []session.Call) []session.Call {
+	if tr.head.Hosted {
+		return calls
+	}
+	out := slices.Clone(calls)
+	for i := range out {
+		out[i].Name, out[i].Args = tr.plain(out[i].Name), tr.plain(out[i].Args)
+	}
+	return out
 }
 
 // userText renders what people wrote. In shared sessions the runtime labels
@@ -178,7 +200,7 @@ func (tr *transcript) userText(u session.UserRow) string {
 		parts = append(parts, text)
 	}
 	if u.Event != "" {
-		parts = append(parts, "[from the gateway, not from a person]\n"+u.Event)
+		parts = append(parts, "[from the gateway, not from a person]\n"+indent(u.Event))
 	}
 	return tr.text(joinUser(parts))
 }
@@ -195,8 +217,21 @@ func (tr *transcript) label(p session.Person) string {
 	return l
 }
 
-// indent keeps continuation lines from looking like another's label.
-func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") }
+// indent keeps continuation lines from looking like another's label, quote
+// marks them as data.
+func indent(s string) string { return indented.Replace(s) }
+func quote(s string) string  { return "> " + quoted.Replace(s) }
+
+var indented, quoted = behindBreaks("  "), behindBreaks("> ")
+
+// behindBreaks puts mark wherever some reader might see a line begin.
+func behindBreaks(mark string) *strings.Replacer {
+	var pairs []string
+	for _, br := range []string{"\r\n", "\n", "\r", "\v", "\f", "\u0085", "\u2028", "\u2029"} {
+		pairs = append(pairs, br, br+mark)
+	}
+	return strings.NewReplacer(pairs...)
+}
 
 // inputText is an input as the model reads it: quotes and forwarded text are
 // marked as data, files are named.
@@ -206,11 +241,14 @@ func inputText(in session.Input) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
+		if in.Late && p.Sent > 0 {
+			b.WriteString("[written " + time.UnixMilli(p.Sent).UTC().Format("2006-01-02 15:04") + " UTC, received late] ")
+		}
 		if p.Quote != "" {
-			b.WriteString("[in reply to]\n> " + strings.ReplaceAll(p.Quote, "\n", "\n> ") + "\n")
+			b.WriteString("[in reply to]\n" + quote(p.Quote) + "\n")
 		}
 		if p.Forwarded != "" {
-			b.WriteString("[forwarded, written by somebody else: " + p.Forwarded + "]\n> " + strings.ReplaceAll(p.Text, "\n", "\n> "))
+			b.WriteString("[forwarded, written by somebody else: " + p.Forwarded + "]\n" + quote(p.Text))
 		} else {
 			b.WriteString(p.Text)
 		}

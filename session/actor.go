@@ -79,6 +79,10 @@ const (
 	onWake time.Duration = 0  // something will wake it
 )
 
+// lostWait is how long an actor waits before it looks at a lane whose turn it
+// has lost.
+const lostWait = 100 * time.Millisecond
+
 // run looks after the session until there is nothing to do or life ends.
 func (a *actor) run(life context.Context) {
 	defer a.jobs.Wait()
@@ -88,22 +92,18 @@ func (a *actor) run(life context.Context) {
 	defer timer.Stop()
 	look := false // the poke that made the actor left a token
 	for {
-		wait := onWake
 		if look {
-			wait = a.look(life)
-		}
-		look = false
-		if wait == never && a.turn == nil {
-			if a.h.leave(a) {
+			wait := a.look(life)
+			if wait == never && a.turn == nil && a.h.leave(a) {
 				return
 			}
-			wait = onWake
-		}
-		if wait > 0 {
-			timer.Reset(wait)
-		} else {
+			// Only a look sets the timer: a renewal between leaves it alone.
 			timer.Stop()
+			if wait > 0 {
+				timer.Reset(wait)
+			}
 		}
+		look = false
 		select {
 		case <-life.Done():
 			if a.turn != nil {
@@ -118,7 +118,11 @@ func (a *actor) run(life context.Context) {
 			a.renew(life)
 		case e := <-a.done:
 			look = a.ended(e)
-			if !look && a.h.leave(a) {
+			switch {
+			case e.lost:
+				look = false
+				timer.Reset(lostWait) // not at once: what fails for good must not spin
+			case !look && a.h.leave(a):
 				return
 			}
 		}

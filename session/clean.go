@@ -12,8 +12,19 @@ import (
 // control and format characters (bidi overrides too) are left out, white space
 // is one space, and what is longer than most runes ends in an ellipsis (I8).
 func CleanLine(s string, most int) string {
-	var b strings.Builder
-	n, space := 0, false
+	var line []byte
+	n, cut, space := 0, 0, false
+	put := func(r rune) bool {
+		if n == most-1 {
+			cut = len(line) // here the ellipsis goes, if more comes than fits
+		}
+		if n >= most {
+			return false
+		}
+		line = utf8.AppendRune(line, r)
+		n++
+		return true
+	}
 	for _, r := range s {
 		switch {
 		case unicode.IsSpace(r):
@@ -22,19 +33,12 @@ func CleanLine(s string, most int) string {
 		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d', r == utf8.RuneError:
 			continue
 		}
-		if n+1 >= most {
-			b.WriteRune('…')
-			break
+		if space && !put(' ') || !put(r) {
+			return strings.TrimSuffix(string(line[:cut]), " ") + "…"
 		}
-		if space {
-			b.WriteByte(' ')
-			n++
-			space = false
-		}
-		b.WriteRune(r)
-		n++
+		space = false
 	}
-	return b.String()
+	return string(line)
 }
 
 // shortID keeps an id within the 64 bytes a part's id may have.

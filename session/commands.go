@@ -184,15 +184,19 @@ func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) erro
 	if err != nil {
 		return fmt.Errorf("store reset: %w", err)
 	}
-	if a := h.actorOf(m.Key); a != nil {
-		a.stopNow(lane.Turn)
-	}
-	if _, err := h.stopJobs(ctx, m, after); err != nil {
-		return err
+	if after.Gen != lane.Gen { // else delivered again: what runs now may have begun since
+		if a := h.actorOf(m.Key); a != nil {
+			a.stopNow(lane.Turn)
+		}
+		if _, err := h.stopJobs(ctx, m, after); err != nil {
+			return err
+		}
 	}
 	h.nudge(m.Key, nil)
 	for _, e := range after.Slot {
-		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: FateHeld, Waited: true})
+		if e.Held {
+			h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: FateHeld, Waited: true})
+		}
 	}
 	text, buttons := heldList(textNew, after.Slot, after)
 	return h.reply(ctx, m, text, buttons...)

@@ -15,6 +15,18 @@ func mustJSON(v any) []byte {
 	return data
 }
 
+// encodeInput writes an input, text as it stands: "<" as six bytes would make
+// a page of markup too long for the slot.
+func encodeInput(in Input) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(in); err != nil {
+		panic("session: an input does not encode: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
 // decodeInput reads an entry: one JSON document a part, the first with what
 // holds for all.
 func decodeInput(e Entry) Input {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +16,11 @@ import (
 // nothing is promised: deliver it again. Messages of one chat must be
 // delivered one after another, in order.
 func (h *Hub) Deliver(ctx context.Context, m Message) error {
+	if m.Kind == KindDelete && m.From.ID == "" {
+		// The platform says that a message is gone, not who took it away. It can
+		// only drop what waits of that very message (D1).
+		return h.deliverDelete(ctx, Principal{}, m)
+	}
 	p, v, err := h.Access.authorize(ctx, m)
 	if err != nil {
 		return err
@@ -74,14 +78,15 @@ func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
 
 // accept stores a person's input. explicit is the verb of a command, or nil.
 func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *steer.Mode) error {
-	if len(m.Text) > EntryMaxBytes-(4<<10) {
-		return h.reply(ctx, m, textTooLong)
-	}
 	lane, err := h.Store.Load(ctx, m.Key)
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
 	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
+	if explicit == nil && !m.Sent.IsZero() && m.Received.Sub(m.Sent) > backlogAge {
+		// Written while the gateway was away: one input per author (T31).
+		in.Late, m.Group, m.OpenFor = true, "backlog", backlogOpen
+	}
 	want := h.mode(m.Key, lane)
 	if explicit != nil {
 		want, in.Explicit = *explicit, explicit.String()
@@ -112,8 +117,8 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	}
 	r.Want = want
 	r.Full = h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, ReplyTo: m.ID, Silent: true}, 0, "full:"+m.Dedupe)
-	if r.Data, err = json.Marshal(in); err != nil {
-		return fmt.Errorf("encode input: %w", err)
+	if r.Data = encodeInput(in); len(r.Data) > EntryMaxBytes {
+		return h.reply(ctx, m, textTooLong)
 	}
 	a, err := h.Store.Accept(ctx, r)
 	if err != nil {
@@ -121,6 +126,13 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	}
 	return h.accepted(ctx, m, r, a, say)
 }
+
+// A message this old when it is received is part of a backlog; the next one
+// follows within backlogOpen, for the platform hands them over at once.
+const (
+	backlogAge  = 2 * time.Minute
+	backlogOpen = 1500 * time.Millisecond
+)
 
 // accepted follows up what the store has accepted; all of it is repeatable.
 func (h *Hub) accepted(ctx context.Context, m Message, r Accept, a Accepted, say string) error {
@@ -218,9 +230,9 @@ func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
 				in.Parts[i] = partOf(m)
 			}
 		}
-		data, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("encode input: %w", err)
+		data := encodeInput(in)
+		if len(data) > EntryMaxBytes {
+			return h.reply(ctx, m, textTooLong)
 		}
 		r, err := h.Store.Amend(ctx, Amend{
 			Key: m.Key, Dedupe: m.Dedupe, Kind: AmendEdit, Ticket: e.Ticket, Version: e.Version, Data: data,
@@ -316,79 +328,4 @@ func (h *Hub) reroute(ctx context.Context, m Message, lane Lane, e Entry, want s
 	}
 	h.nudge(m.Key, nil)
 	return r.Done, nil
-}
-
-// stop is /stop: see Store.Stop. A late one acts only on a turn that was
-// running when it was written.
-func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error {
-	lane, err := h.Store.Load(ctx, m.Key)
-	if err != nil {
-		return fmt.Errorf("load session: %w", err)
-	}
-	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
-		return h.reply(ctx, m, textNotYours)
-	}
-	r := Stop{Key: m.Key, Dedupe: m.Dedupe, Drop: drop}
-	if late := m.Received.Sub(m.Sent); !m.Sent.IsZero() && late > stopLate {
-		if lane.Turn == 0 || lane.TurnAt.After(m.Sent) {
-			return h.reply(ctx, m, textNothingRuns)
-		}
-		r.Only = lane.Turn
-	}
-	if lane.Turn == 0 && len(lane.Slot) == 0 && len(lane.Jobs) == 0 {
-		return h.reply(ctx, m, textNothingRuns)
-	}
-	s, err := h.Store.Stop(ctx, r)
-	if err != nil {
-		return fmt.Errorf("store stop: %w", err)
-	}
-	if a := h.actorOf(m.Key); a != nil {
-		a.stopNow(s.Turn)
-	}
-	h.nudge(m.Key, nil)
-	jobs, err := h.stopJobs(ctx, m, s.Lane)
-	if err != nil {
-		return err
-	}
-	for _, e := range s.Held {
-		state := FateHeld
-		if drop {
-			state = FateDropped
-		}
-		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: state, Waited: true})
-	}
-	text, buttons := stoppedAnswer(s, lane, drop, jobs)
-	return h.reply(ctx, m, text, buttons...)
-}
-
-// stopLate is how old a /stop may be before it counts as one from a backlog.
-const stopLate = 60 * time.Second
-
-// stopJobs ends the session's background jobs and counts them; their ends wake
-// nobody.
-func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
-	var told []Job
-	for _, j := range lane.Jobs {
-		if j.Name != asideJob {
-			j.Told = true
-			told = append(told, j)
-		}
-	}
-	if len(told) == 0 {
-		return 0, nil
-	}
-	if _, err := h.Store.Post(ctx, Post{Key: m.Key, Jobs: told}); err != nil {
-		return 0, fmt.Errorf("store stopped jobs: %w", err)
-	}
-	h.Agent.StopJobs(ctx, m.Key)
-	return len(told), nil
-}
-
-// stopNow cancels the turn before the store is asked again.
-func (a *actor) stopNow(turn int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.active != nil && a.active.number == turn {
-		a.active.cancel(ErrStopped)
-	}
 }

@@ -57,7 +57,7 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		if !owner {
 			return h.reply(ctx, m, textNotSteer)
 		}
-		if len(entry.Data) > SteerMaxBytes {
+		if len(decodeInput(*entry).text()) > SteerMaxBytes {
 			return h.reply(ctx, m, textLongSteer)
 		}
 		done, err = h.reroute(ctx, m, lane, *entry, steer.Steer)
