@@ -58,9 +58,9 @@ func (s *Server) guard(next http.HandlerFunc) http.Handler {
 			return
 		}
 		if want := s.o.Token(); want != "" {
-			got, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			got, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-			if subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+			if subtle.ConstantTimeCompare(a[:], b[:]) != 1 || !bearer {
 				http.Error(w, "a bearer token is required", http.StatusUnauthorized)
 				return
 			}
@@ -87,10 +87,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), 2*time.Second)
 	defer stop()
 	reasons := s.o.Ready(ctx)
+	code := http.StatusOK
 	if len(reasons) > 0 {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		code = http.StatusServiceUnavailable
 	}
-	reply(w, map[string]any{"ready": len(reasons) == 0, "reasons": append([]string{}, reasons...)})
+	reply(w, code, map[string]any{"ready": len(reasons) == 0, "reasons": append([]string{}, reasons...)})
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
@@ -100,11 +101,12 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the store does not answer; see the log", http.StatusServiceUnavailable)
 		return
 	}
-	reply(w, v)
+	reply(w, http.StatusOK, v)
 }
 
-func reply(w http.ResponseWriter, v any) {
+func reply(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	_ = enc.Encode(v) // the client is gone: nobody to tell

@@ -236,6 +236,8 @@ func (h *Hub) persist(ctx context.Context, what string, f func(context.Context) 
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case h.life.Err() != nil:
+			return context.Cause(h.life)
 		}
 		h.note(ctx, what, err)
 		t := time.NewTimer(wait/2 + rand.N(wait/2))

@@ -256,6 +256,9 @@ func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
 		if d.Wait == 0 {
 			d.Wait = backoff(p.Attempt)
 		}
+		if repeat {
+			d.State = session.PartUnknown // this try was none: what was unknown still is
+		}
 	}
 	b.Log.WarnContext(b.life, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
 	b.done(p, nonce, d)

@@ -92,7 +92,7 @@ func (s *Store) Reset(ctx context.Context, r session.Reset) (session.Lane, error
 // Post implements session.Store.
 func (s *Store) Post(ctx context.Context, r session.Post) (session.Posted, error) {
 	a := s.lane(r.Key)
-	a.str(s.dedupe(r.Dedupe)).flag(r.Prefs != nil).bytes(r.Prefs).str(r.Title).jobs(r.Jobs).outs(r.Outs)
+	a.str(s.dedupe(r.Dedupe)).flag(r.Prefs != nil).bytes(r.Prefs).str(r.Title).jobs(r.Jobs).jobs(r.Add).outs(r.Outs)
 	_, in, err := s.on(ctx, scriptPost, r.Key, a)
 	if err != nil {
 		return session.Posted{}, err

@@ -133,6 +133,12 @@ func (t *tx) post(r session.Post) (session.Posted, error) {
 	if err := t.setJobs(l, r.Jobs, true); err != nil {
 		return session.Posted{}, err
 	}
+	fresh := slices.DeleteFunc(slices.Clone(r.Add), func(j session.Job) bool {
+		return slices.ContainsFunc(l.Jobs, func(o session.Job) bool { return o.ID == j.ID })
+	})
+	if err := t.setJobs(l, fresh, false); err != nil {
+		return session.Posted{}, err
+	}
 	if err := t.plan(l, r.Outs); err != nil {
 		return session.Posted{}, err
 	}

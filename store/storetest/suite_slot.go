@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"time"
 
 	"coxswain/session"
@@ -19,6 +20,7 @@ func slotRules() []rule {
 		{"amend/a lane that is not there", (*env).amendNoLane},
 		{"post/replaces preferences and title", (*env).postFields},
 		{"post/knows only known jobs", (*env).postJobs},
+		{"post/adds a job once", (*env).postAdd},
 		{"reset/F32 opens a generation and fences", (*env).resetFields},
 		{"reset/what belongs to the lane stays", (*env).resetKeeps},
 		{"reset/ends the fates of the open turn", (*env).resetFates},
@@ -166,6 +168,28 @@ func (e *env) postFields() {
 		l = post(session.Post{Outs: e.parts("y", 1)})
 	}
 	e.equal(l.Out, 3, "parts of posts without a mark")
+}
+
+// postAdd: a job that is added stays as it was first told, and makes the lane
+// due.
+func (e *env) postAdd() {
+	j := session.Job{ID: "btw:1", Name: "btw", State: session.JobRunning, Owner: "n1", Data: json.RawMessage(`{"q":1}`), At: 7}
+	again := j
+	again.Body = "other"
+	for _, add := range []session.Job{j, again} {
+		p, err := e.st.Post(e.ctx, session.Post{Key: e.key, Dedupe: e.id("add"), Add: []session.Job{add}})
+		e.must(err, "post")
+		e.equal(p.Lane.Jobs, []session.Job{j}, "jobs in the answer")
+		e.equal(e.lane().Jobs, []session.Job{j}, "jobs")
+		e.equal(p.Dup, false, "dup")
+	}
+	due, err := e.st.Due(e.ctx, 0)
+	e.must(err, "due")
+	e.equal(due, []session.Key{e.key}, "due")
+	j.Told = true
+	_, err = e.st.Post(e.ctx, session.Post{Key: e.key, Dedupe: e.id("add"), Jobs: []session.Job{j}})
+	e.must(err, "post")
+	e.equal(len(e.lane().Jobs), 0, "jobs when told")
 }
 
 func (e *env) postJobs() {
