@@ -207,10 +207,10 @@ func (r *runner) result(ctx context.Context, c session.Call, run Running, began 
 			out := r.failed(ctx, cause, "")
 			for k, row := range out.Rows {
 				if t := session.DecodeTool(row); t.Call == c.ID {
-					out.Rows[k] = toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: body, Failed: true})
+					out.Rows[k] = toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: body, Stopped: true})
 				}
 			}
-			r.showEnded(c, took, true)
+			r.showEnded(c, took, false)
 			return callRow{}, out
 		}
 		return callRow{}, r.failed(ctx, cause, "")

@@ -200,7 +200,8 @@ func (r *runner) pair(first, rest string) []session.Row {
 		if i == 0 {
 			body = first
 		}
-		rows = append(rows, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: body, Failed: true, NotRun: true}))
+		unknown := body == bodyInterrupted
+		rows = append(rows, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: body, Failed: true, NotRun: !unknown, Unknown: unknown}))
 	}
 	return rows
 }

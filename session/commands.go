@@ -99,22 +99,26 @@ func (h *Hub) nearest(name string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of two short ASCII words.
+// distance counts inserted, removed, replaced and swapped letters between two
+// short ASCII words.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev + boolInt(a[i] != b[j])
-			prev = row[j+1]
-			row[j+1] = min(cost, row[j]+1, prev+1)
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+boolInt(a[i-1] != b[j-1]))
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }
 
 func explicit(mode steer.Mode) func(*Hub, context.Context, Principal, Message, string) error {

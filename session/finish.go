@@ -62,7 +62,7 @@ func (t *Turn) pairs() []Row {
 	for _, c := range calls {
 		if !done[c.ID] {
 			rows = append(rows, Row{Type: RowTool, Data: mustJSON(ToolRow{
-				Call: c.ID, Name: c.Name, Body: bodyInterrupted, Failed: true, NotRun: true,
+				Call: c.ID, Name: c.Name, Body: bodyInterrupted, Failed: true, Unknown: true,
 			})})
 		}
 	}

@@ -61,12 +61,15 @@ type Call struct {
 // A ToolRow is the one result of a call (I14). Body never holds a note: notes
 // are RowSteer records (I7).
 type ToolRow struct {
-	Call   string `json:"call"`
-	Name   string `json:"name"`
-	Body   string `json:"body"`
-	Failed bool   `json:"failed,omitempty"`
-	Job    string `json:"job,omitempty"`    // the call goes on as this job
-	NotRun bool   `json:"notrun,omitempty"` // never started, or its fate is unknown
+	Call    string `json:"call"`
+	Name    string `json:"name"`
+	Body    string `json:"body"`
+	Failed  bool   `json:"failed,omitempty"`
+	Job     string `json:"job,omitempty"`     // the call goes on as this job
+	NotRun  bool   `json:"notrun,omitempty"`  // never started
+	Stopped bool   `json:"stopped,omitempty"` // by the person, while it ran
+	// Unknown: it was running when its process died; nobody knows what it did.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // EndKind says how a turn ended.

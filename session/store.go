@@ -407,6 +407,7 @@ const (
 	PartFinal  PartKind = "final"  // a piece of an answer
 	PartNotice PartKind = "notice" // an error or a word that must arrive
 	PartReply  PartKind = "reply"  // a command's answer
+	PartSay    PartKind = "say"    // what the model says between steps: a row too
 )
 
 // PartNew is a part to be written to the outbox.

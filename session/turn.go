@@ -372,7 +372,7 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 	r := Commit{Rows: s.Rows, Phase: s.Phase, Drain: s.Drain, Jobs: s.Jobs, Step: t.step + 1}
 	if s.Say != "" {
 		r.TakeOut = true
-		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartNotice, Markdown: s.Say, Silent: true},
+		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartSay, Markdown: s.Say, Silent: true},
 			t.number, fmt.Sprintf("t:%d:say:%d", t.number, t.seq))
 	}
 	c, err := t.commit(ctx, r)

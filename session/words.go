@@ -31,7 +31,7 @@ const (
 	textExpired      = "That button is out of date."
 	textPendingNone  = "Nothing waits."
 	textNew          = "New conversation. What came before is kept but not used."
-	textReplyToIt    = "Reply to the message you mean with this command."
+	textReplyToIt    = "Reply to the message you mean with this command (in the web chat: tap its sign, or its buttons)."
 	textNoFate       = "Nothing is known of that message."
 	textNoTask       = "No task is running here; your message starts one."
 	textBtwFailed    = "That could not be answered beside the task. Ask again when it is done."

@@ -186,10 +186,10 @@ func (w *world) logSent(s sent) {
 	switch s.kind {
 	case session.PartFinal:
 		b.WriteString("bot answers")
+	case session.PartSay, session.PartNotice:
+		b.WriteString("bot says")
 	case session.PartReply:
 		b.WriteString("bot replies")
-	default:
-		b.WriteString("bot says")
 	}
 	if s.reply != "" {
 		fmt.Fprintf(&b, " to %s", s.reply)

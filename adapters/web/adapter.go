@@ -172,6 +172,9 @@ func (a *Adapter) Name() session.PlatformName { return Name }
 // is one part. A final answer is a row already; its part carries no text and
 // only says that the answer has reached this end.
 func (a *Adapter) Parts(o session.Outgoing) [][]byte {
+	if o.Kind == session.PartSay {
+		return nil // the page shows the row
+	}
 	p := payload{Text: o.Markdown, ReplyTo: o.ReplyTo, Buttons: o.Buttons, Silent: o.Silent}
 	if o.Kind == session.PartFinal {
 		p.Text = ""

@@ -38,7 +38,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 	s.result("call00001", "list_files", "april.csv\nmarch.csv")
 	s.call(2, "call00002", "read_file", `{"path":"data/april.csv"}`, "day,amount\n1,20")
 	s.text(".call.running", "april.csv")
-	s.text("#phase", "step 2/60")
+	s.text("#phase", "step 2")
 
 	// Two messages while the tool runs: one is to be steered in, one queued.
 	s.write("use the March data, not April")
@@ -80,7 +80,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 	s.fate(2, note.ID, session.FateSteered, 3)
 	s.text(".steer .state", "waits → steered in at step 3")
 	s.call(3, "call00003", "read_file", `{"path":"data/march.csv"}`, "")
-	s.text(".steer", "note 1 went in at step 3")
+	s.text(".steer", "your note went in at step 3")
 	s.text(".steer", "use the March data, not April")
 	s.until("the note stands between step 2 and step 3", `(() => {
 		const all = [...document.querySelectorAll('.task .steps > *')].map(e => e.className.split(' ')[0] + (e.querySelector('.step') ? e.querySelector('.step').innerText : ''));
@@ -127,7 +127,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 	s.text(".wait", "make it two lines")
 	s.text(".call", "data/march.csv")
 	s.until("it is shown once", `[...document.querySelectorAll('article')].filter(e => e.innerText.includes('two lines')).length === 1`)
-	s.text(".steer", "note 1 went in at step 3")
+	s.text(".steer", "your note went in at step 3")
 
 	// The answer streams in, and is there once when it is a row.
 	s.edit(func(_ *session.Transcript, v *session.View) {

@@ -46,10 +46,13 @@ type row struct {
 	Body   string  `json:"body,omitempty"`
 	Failed bool    `json:"failed,omitempty"`
 	NotRun bool    `json:"notrun,omitempty"`
-	Job    string  `json:"job,omitempty"`
-	On     int64   `json:"on,omitempty"`   // steer: seq of its tool row
-	N      int64   `json:"n,omitempty"`    // steer: number of the note
-	Step   int     `json:"step,omitempty"` // steer: the request it went in with
+	// Unknown: it was running when its process died. Stopped: by the person.
+	Unknown bool   `json:"unknown,omitempty"`
+	Stopped bool   `json:"stopped,omitempty"`
+	Job     string `json:"job,omitempty"`
+	On      int64  `json:"on,omitempty"`   // steer: seq of its tool row
+	N       int64  `json:"n,omitempty"`    // steer: number of the note
+	Step    int    `json:"step,omitempty"` // steer: the request it went in with
 }
 
 type call struct {
@@ -197,6 +200,7 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 		t := session.DecodeTool(r)
 		out.Type, out.Call, out.Name, out.Body = "tool", t.Call, t.Name, clip(t.Body, bodyShown)
 		out.Failed, out.NotRun, out.Job = t.Failed, t.NotRun, t.Job
+		out.Unknown, out.Stopped = t.Unknown, t.Stopped
 	case session.RowSteer:
 		in := session.DecodeSteer(r)
 		out.Type, out.On, out.N, out.Step = "steer", r.On, r.N, fates[r.Tick].Step

@@ -149,12 +149,16 @@ func (m *Model) turn(task string, notes []string, fresh bool, done int, noTools 
 // write is the step's real work: it keeps the report file up to date.
 func (m *Model) write(task string, notes []string, done int) loop.Call {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", task)
-	for i := range done + 1 {
-		fmt.Fprintf(&b, "%d. %s: done\n", i+1, stepNames[i])
-	}
-	for _, n := range notes {
-		fmt.Fprintf(&b, "\nAs you wrote meanwhile: %s\n", n)
+	fmt.Fprintf(&b, "# %s\n", task)
+	switch {
+	case len(notes) > 0:
+		// From the note on the report is what the note asks for: a heading and
+		// one line.
+		fmt.Fprintf(&b, "Changed as asked: %s\n", strings.Join(notes, "; "))
+	default:
+		for i := range done + 1 {
+			fmt.Fprintf(&b, "%d. %s: done\n", i+1, stepNames[i])
+		}
 	}
 	return loop.Call{Name: "write_file", Args: args(map[string]any{"path": "demo-report.md", "content": b.String()})}
 }

@@ -13,16 +13,11 @@ const (
 
 var stepNames = [steps]string{"read the task", "gather the data", "write the draft", "check the numbers", "polish"}
 
-// answer obeys the notes that went in.
+// answer obeys the notes that went in: two lines, the second says what was
+// changed for them.
 func answer(task string, notes []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Done: %s\n\nI ran %d steps and wrote `demo-report.md` in the workspace.", task, steps)
-	for _, n := range notes {
-		fmt.Fprintf(&b, "\n\nAs you wrote while I worked: **%s**", n)
+	if len(notes) > 0 {
+		return fmt.Sprintf("Done: %s. The report is `demo-report.md`, two lines long.\nChanged as you asked while I worked: **%s**", task, strings.Join(notes, "; "))
 	}
-	if len(notes) == 0 {
-		b.WriteString("\n\nYou wrote nothing while I worked. Give me another task, and write on while it runs.")
-	}
-	b.WriteString("\n\n(I am a script. Set OPENAI_API_KEY to talk to a model.)")
-	return b.String()
+	return fmt.Sprintf("Done: %s. The report is `demo-report.md`, %d lines.\nNo note came while I worked: give me another task, and write on. (I am a script; set OPENAI_API_KEY for a model.)", task, steps+1)
 }

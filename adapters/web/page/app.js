@@ -29,6 +29,7 @@ const view = new View($('items'), {
 
 const composer = new Composer($, {
   submit: (text) => send('messages', { id: newID(), text }),
+  begin: () => openChat(''),
   amend: (id, text) => send('edit', { id, text, op: newID() }),
   stop,
   lastPending: () => model && model.lastPending(),
@@ -183,7 +184,7 @@ function drawBar() {
   $('title').textContent = title;
   document.title = `${turn ? '● ' : ''}${title} · Coxswain`;
   const bits = [h('span', { class: 'name' }, phaseText(phase))];
-  if (live && live.step) bits.push(h('span', { class: 'nums' }, `step ${live.step}${live.steps ? `/${live.steps}` : ''}`));
+  if (live && live.step) bits.push(h('span', { class: 'nums' }, `step ${live.step}`));
   const since = turn && model.since();
   if (since) bits.push(h('span', { class: 'nums', 'data-since': String(since) }, span(model.now() - since)));
   $('phase').replaceChildren(...bits);
@@ -282,7 +283,8 @@ document.addEventListener('keydown', (e) => {
   } else if (document.querySelector('dialog[open]')) {
     return;
   } else if (e.key === 'Escape' && !e.defaultPrevented) {
-    if (stop()) e.preventDefault();
+    // With a draft in the box Esc is a slip of the hand, not a stop.
+    if (!$('text').value.trim() && stop()) e.preventDefault();
   } else if (e.key === '/' && !typing && !e.ctrlKey && !e.metaKey) {
     e.preventDefault();
     composer.slash();

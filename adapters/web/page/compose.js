@@ -77,7 +77,9 @@ export class Composer {
     }
     this.keep('');
     this.set('');
-    this.act.submit(text);
+    // Here every conversation stays in the list: /new begins another one.
+    if (/^\/new$/i.test(text)) this.act.begin();
+    else this.act.submit(text);
   }
 
   // edit takes a message that waits into the box; the draft is kept.

@@ -185,7 +185,7 @@ export class View {
   updateTask(el, b) {
     el.classList.toggle('running', !b.over);
     const took = b.over ? h('span', { class: 'took' }, span(b.ended - b.began)) : ticking(this.model.since() || b.began);
-    el.firstElementChild.replaceChildren(h('span', {}, words.task(b.steps, b.calls, '')), took);
+    el.firstElementChild.replaceChildren(h('span', {}, words.task(b.steps, b.calls, notesIn(b))), took);
     sync(el.lastElementChild, b.items.flatMap((it) => this.taskItem(it, b)));
   }
 
@@ -215,6 +215,8 @@ export class View {
     let icon = '·';
     if (row && row.job) [icon, how] = ['⇢', words.job(row.job)];
     else if (row && row.notrun) [icon, how] = ['⊘', words.notRun];
+    else if (row && row.unknown) [icon, how] = ['?', words.unknown];
+    else if (row && row.stopped) [icon, how] = ['■', words.stopped];
     else if (row) [icon, how] = row.failed ? ['✗', words.failed] : ['✓', ''];
     else if (live && live.state === 'job') icon = '⇢';
     else if (live && live.state === 'skipped') [icon, how] = ['⊘', words.notRun];
@@ -263,3 +265,7 @@ function shortArgs(args) {
   return text.replace(/\s+/g, ' ').slice(0, 160);
 }
 
+// notesIn counts what was steered into a task, for its folded line.
+function notesIn(task) {
+  return task.items.reduce((n, it) => n + (it.kind === 'steer' ? 1 : (it.steers || []).length), 0);
+}
