@@ -76,12 +76,29 @@ func TestNewHeadRendersAll(t *testing.T) {
 	if strings.Contains(now[0], string(keys[1])) {
 		t.Errorf("the new key stands in a person's text: %q", now[0])
 	}
-	// Another generation, or rows read anew, are rendered from the beginning too.
-	var other log
-	other.head(keys[0], "m", true)
-	other.user(input("ann", "", "new", false))
-	if err := l.render(tr, 2, other.rows); err != nil || len(tr.msgs) != 1 {
-		t.Errorf("generation 2: %d messages, %v; want 1", len(tr.msgs), err)
+}
+
+// Another generation is rendered from its beginning, whatever is known of the
+// one before (/new).
+func TestNewGeneration(t *testing.T) {
+	l := newLoop(t, &model{name: "m"}, &toolbox{}, nil)
+	tr := &transcript{}
+	for gen, texts := range [][]string{{"one", "two"}, {"three"}, {"four", "five", "six"}} {
+		var g log
+		g.head(keys[gen], "m", true)
+		for _, text := range texts {
+			g.user(input("ann", "", text, false))
+		}
+		if err := l.render(tr, int64(gen+1), g.rows); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range wires(tr.msgs) {
+			got = append(got, w.Text)
+		}
+		if !slices.Equal(got, texts) || tr.head.Key != keys[gen] {
+			t.Errorf("generation %d: %q with its own key: %v; want %q", gen+1, got, tr.head.Key == keys[gen], texts)
+		}
 	}
 }
 

@@ -130,9 +130,8 @@ func play(t *testing.T, m *model, b *toolbox, change func(*Options), f func(s *s
 				t.Errorf("hub: %v", err)
 			}
 		}()
+		defer func() { stop(); <-gone }()
 		f(s)
-		stop()
-		<-gone
 	})
 }
 

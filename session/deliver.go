@@ -208,8 +208,21 @@ func entryOf(lane Lane, id MessageID) (Entry, bool) {
 // deliverEdit handles an edited message: one that waits is replaced, one of
 // the running turn becomes a steer, anything older is history (T1-T3).
 func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
-	if _, _, ok := parseCommand(m.Text); ok {
-		return nil // an edit never runs a command, not even again (T3)
+	if name, args, ok := parseCommand(m.Text); ok {
+		// An edit never runs a command, not even again (T3). One that only says
+		// what a waiting message wants is that message's text.
+		c := h.commands[name]
+		if c == nil || args == "" || c.Name != "queue" && c.Name != "steer" && c.Name != "interrupt" {
+			return nil
+		}
+		lane, err := h.Store.Load(ctx, m.Key)
+		if err != nil {
+			return fmt.Errorf("load session: %w", err)
+		}
+		if _, waits := entryOf(lane, m.ID); !waits {
+			return nil
+		}
+		m.Text = args
 	}
 	for range 5 {
 		lane, err := h.Store.Load(ctx, m.Key)

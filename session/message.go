@@ -103,5 +103,6 @@ type Principal struct {
 
 // May reports whether the principal was authorised for the chat of key.
 func (p Principal) May(key Key) bool {
-	return p.ok && p.Platform == key.Platform && p.chat == key.Chat
+	return p.ok && p.Platform == key.Platform && p.chat == key.Chat &&
+		(key.User == "" || key.User == p.ID || p.Admin) // with sessions.group: user one's own
 }
