@@ -100,7 +100,7 @@ func checkModel(ctx context.Context, c Config, log *slog.Logger) (string, error)
 	_, err = m.Stream(ctx, loop.Request{System: system, Messages: []json.RawMessage{user}}, func(loop.Delta) {}, func() {})
 	var me *loop.ModelError
 	if errors.As(err, &me) {
-		return "", fmt.Errorf("%s (model.base_url, model.api_key, model.name)", me.Public)
+		return "", fmt.Errorf("%w; check model.base_url (%s), model.api_key and model.name", err, c.Model.BaseURL)
 	}
 	return m.Name() + " answers", err
 }

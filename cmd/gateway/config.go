@@ -261,7 +261,23 @@ func decodeConfig(data []byte, path string, c *Config) error {
 		return fmt.Errorf("config: %s:%d: %s; config.example.yaml lists every key", path, line, msg)
 	}
 	msg, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("config: %s: %s", path, msg)
+	return fmt.Errorf("config: %s%s: %s", path, whereIs(string(data), msg), msg)
+}
+
+// whereIs finds the line and key of a value that a type of ours refused: the
+// decoder does not say.
+func whereIs(text, msg string) string {
+	bad, _, ok := strings.Cut(strings.TrimPrefix(msg, `"`), `"`)
+	if !ok || bad == "" {
+		return ""
+	}
+	key := regexp.MustCompile(`(\w+):\s*["']?` + regexp.QuoteMeta(bad) + `["']?\s*([,}#]|$)`)
+	for i, line := range strings.Split(text, "\n") {
+		if m := key.FindStringSubmatch(line); m != nil {
+			return fmt.Sprintf(":%d: %s", i+1, m[1])
+		}
+	}
+	return ""
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
