@@ -65,7 +65,7 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 			r.showSkipped(c)
 			continue
 		}
-		row, out := r.call(ctx, c, i)
+		row, out := r.call(ctx, c)
 		if out != nil {
 			return r.cutOff(out, rest)
 		}
@@ -146,7 +146,7 @@ func (c callRow) rows() []session.Row { return []session.Row{toolRow(c.row)} }
 
 // call starts a call and waits for its result, or for the moment in which it
 // gives way to a steer and goes on as a job. A non-nil outcome ends the turn.
-func (r *runner) call(ctx context.Context, c session.Call, i int) (callRow, *session.Outcome) {
+func (r *runner) call(ctx context.Context, c session.Call) (callRow, *session.Outcome) {
 	if err := r.t.Guard(ctx); err != nil {
 		if ctx.Err() != nil {
 			return callRow{}, r.failed(ctx, err, "")
@@ -176,7 +176,7 @@ func (r *runner) call(ctx context.Context, c session.Call, i int) (callRow, *ses
 			if r.t.Steers() == 0 {
 				continue
 			}
-			row, ok := r.adopt(c, i, run, began)
+			row, ok := r.adopt(c, run, began)
 			if !ok {
 				continue // it ended in this moment: its result counts
 			}
@@ -248,9 +248,9 @@ func (r *runner) polled(c session.Call) string {
 // adopt turns a running call into a background job. The row that names the job
 // and the job's record are one commit; until that is stored, the job's end
 // waits.
-func (r *runner) adopt(c session.Call, i int, run Running, began time.Time) (callRow, bool) {
+func (r *runner) adopt(c session.Call, run Running, began time.Time) (callRow, bool) {
 	key := r.t.Key()
-	id := fmt.Sprintf("j%d-%d%s", r.t.Number(), r.requests, string(rune('a'+i%26)))
+	id := fmt.Sprintf("j%d-%d", r.t.Number(), len(r.t.Rows())+1) // the seq of its row: unique also after a resume
 	data, err := json.Marshal(session.JobData{Owner: r.t.Owner().ID, Call: c.ID})
 	if err != nil {
 		panic("loop: job data does not encode: " + err.Error())

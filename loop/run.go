@@ -31,6 +31,7 @@ type runner struct {
 // Run implements session.Agent.
 func (l *Loop) Run(ctx context.Context, t *session.Turn) session.Outcome {
 	r := &runner{l: l, t: t, tr: l.take(t.Key()), began: time.Now()}
+	r.requests = t.StepsDone() // of an earlier runner too: limits are the turn's
 	defer func() { l.put(t.Key(), r.tr) }()
 	if err := l.render(r.tr, t.Gen(), t.Rows()); err != nil {
 		return r.broken(err)
@@ -125,7 +126,7 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 		r.t.SetPhase(steer.PhaseModel)
 	}
 	var raw strings.Builder
-	dirty := false
+	dirty, next := false, 0
 	step := r.requests
 	r.t.Show(func(v *session.View) { v.Step, v.Text, v.Notice = max(v.Step+1, step), "", "" })
 	r.t.ShowText(true, "")
@@ -149,8 +150,12 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 			dirty = hits > 0
 		}
 		if dirty {
-			shown, _ = r.clean.Sanitize(raw.String())
-			r.t.ShowText(true, shown)
+			// Seldom: each frame costs the whole text. The end is always whole.
+			if raw.Len() >= next {
+				next = raw.Len() + raw.Len()/4 + 256
+				shown, _ = r.clean.Sanitize(raw.String())
+				r.t.ShowText(true, shown)
+			}
 			return
 		}
 		shown = raw.String()
@@ -159,6 +164,9 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 	reply, err = r.l.Model.Stream(req, Request{
 		System: r.tr.head.System, Tools: r.tr.head.Tools, Messages: r.tr.msgs, NoTools: r.noTools, Session: r.t.Key().String(),
 	}, on, r.t.Accepted)
+	if dirty {
+		shown, _ = r.clean.Sanitize(raw.String())
+	}
 	if err != nil && req.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(req) // called back by the session: joined or parked
 	}
@@ -228,12 +236,14 @@ func (r *runner) resume(ctx context.Context) *session.Outcome {
 		return r.failed(ctx, context.Cause(ctx), "") // stopped or replaced before it was taken over
 	}
 	var rows []session.Row
+	var jobs []session.Job
+	stored := func(bool) {}
 	if spec, ok := r.l.specs[open[0].Name]; ok && spec.Pure && open[0].Bad == "" {
-		row, out := r.call(ctx, open[0], 0)
+		row, out := r.call(ctx, open[0])
 		if out != nil {
 			return out
 		}
-		rows = append(rows, row.rows()...)
+		rows, jobs, stored = append(rows, row.rows()...), row.jobs, row.stored
 		open = open[1:]
 		for _, c := range open {
 			rows = append(rows, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: bodyNeverRun, Failed: true, NotRun: true}))
@@ -241,7 +251,9 @@ func (r *runner) resume(ctx context.Context) *session.Outcome {
 	} else {
 		rows = r.pair(bodyInterrupted, bodyNeverRun)
 	}
-	if _, err := r.t.Commit(ctx, session.Step{Rows: rows, Phase: steer.PhaseModel, Drain: true}); err != nil {
+	_, err := r.t.Commit(ctx, session.Step{Rows: rows, Phase: steer.PhaseModel, Drain: true, Jobs: jobs})
+	stored(err == nil)
+	if err != nil {
 		return &session.Outcome{Err: err}
 	}
 	return nil

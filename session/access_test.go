@@ -292,7 +292,7 @@ func (w *world) start(who session.UserID, chat session.ChatID, code string) stri
 // The one-time link makes its first opener an admin, once, in private, within
 // ten minutes; five wrong codes are the end of a person's tries for an hour.
 func TestAdminLink(t *testing.T) {
-	const yes, no = "You are an admin", "used up or too old"
+	const yes, no = "You are an admin", "does not know you"
 	want := func(w *world, got, want string) {
 		w.t.Helper()
 		if want == "" && got != "" || !strings.Contains(got, want) {
@@ -301,8 +301,8 @@ func TestAdminLink(t *testing.T) {
 	}
 	play(t, pairing, func(w *world) {
 		code := w.link()
-		want(w, w.start("ann", lobby, code), "") // a group reads along
-		want(w, w.start("ann", "ann", "wrong"), no)
+		want(w, w.start("ann", lobby, code), "")    // a group reads along
+		want(w, w.start("ann", "ann", "wrong"), no) // a stranger like any other
 		want(w, w.start("ann", "ann", code), yes)
 		want(w, w.start("bob", "bob", code), no)
 		if _, admin := w.access.Still(t.Context(), key(den), "ann"); !admin {

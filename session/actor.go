@@ -21,7 +21,9 @@ type actor struct {
 	hint atomic.Pointer[Lane]
 
 	mu     sync.Mutex
-	active *Turn // what hurry may cancel; the actor sets it
+	active *Turn                         // what hurry may cancel; the actor sets it
+	asking map[string]context.CancelFunc // questions being answered
+	again  []int64                       // tickets to decide on once more
 
 	// Owned by run.
 	turn   *Turn
@@ -47,7 +49,7 @@ type ended struct {
 func newActor(h *Hub, key Key, plat Platform) *actor {
 	return &actor{
 		h: h, key: key, plat: plat, wake: make(chan struct{}, 1), done: make(chan ended, 1),
-		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{},
+		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{}, asking: map[string]context.CancelFunc{},
 	}
 }
 
@@ -73,6 +75,16 @@ func (a *actor) hurry() {
 	}
 }
 
+// decideAgain makes the actor look at entries anew that did not join after all.
+func (a *actor) decideAgain(entries []Entry) {
+	a.mu.Lock()
+	for _, e := range entries {
+		a.again = append(a.again, e.Ticket)
+	}
+	a.mu.Unlock()
+	a.poke(nil)
+}
+
 // Results of a look: how long until the next one.
 const (
 	never  time.Duration = -1 // nothing to do: the actor may end
@@ -94,7 +106,7 @@ func (a *actor) run(life context.Context) {
 	for {
 		if look {
 			wait := a.look(life)
-			if wait == never && a.turn == nil && a.h.leave(a) {
+			if wait == never && a.mayLeave() && a.h.leave(a) {
 				return
 			}
 			// Only a look sets the timer: a renewal between leaves it alone.
@@ -122,11 +134,16 @@ func (a *actor) run(life context.Context) {
 			case e.lost:
 				look = false
 				timer.Reset(lostWait) // not at once: what fails for good must not spin
-			case !look && a.h.leave(a):
+			case !look && a.mayLeave() && a.h.leave(a):
 				return
 			}
 		}
 	}
+}
+
+// mayLeave reports whether nothing of the session runs here.
+func (a *actor) mayLeave() bool {
+	return a.turn == nil && (len(a.asides) == 0 || a.h.Draining())
 }
 
 // ended takes note of a turn that is over; it reports whether to look again.
@@ -216,6 +233,12 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 	if lane.Stop == t.number {
 		t.cancel(ErrStopped)
 	}
+	a.mu.Lock()
+	for _, ticket := range a.again {
+		delete(a.seen, ticket)
+	}
+	a.again = nil
+	a.mu.Unlock()
 	wait, steers := onWake, 0
 	for _, e := range lane.Slot {
 		if e.Held {
@@ -330,6 +353,9 @@ func (a *actor) resume(life context.Context, lane Lane) time.Duration {
 	a.lease, a.held = b.Lease, true
 	if b.Lane.Turn == 0 {
 		return a.lookIdle(life, b.Lane)
+	}
+	if !a.jobsLost(life, b.Lane) {
+		return 100 * time.Millisecond
 	}
 	rows, err := a.rows(life, b.Lane)
 	if err != nil {

@@ -181,7 +181,7 @@ func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) erro
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
-	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
+	if !h.mayStop(p, lane) {
 		return h.reply(ctx, m, textNotYours)
 	}
 	after, err := h.Store.Reset(ctx, Reset{Key: m.Key, Dedupe: m.Dedupe})
@@ -189,7 +189,7 @@ func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) erro
 		return fmt.Errorf("store reset: %w", err)
 	}
 	if after.Gen != lane.Gen { // else delivered again: what runs now may have begun since
-		if a := h.actorOf(m.Key); a != nil {
+		if a := h.actorOf(m.Key); a != nil && lane.Turn != 0 {
 			a.stopNow(lane.Turn)
 		}
 		if _, err := h.stopJobs(ctx, m, after); err != nil {

@@ -9,6 +9,10 @@ import (
 	"coxswain/steer"
 )
 
+// deliverTime bounds one delivery: a store that does not answer is an error to
+// the platform, which delivers again, and no silence.
+const deliverTime = 5 * time.Second
+
 // Deliver is the one door (I10). It authorises the message, stores it and only
 // then returns nil: from there on no crash can lose it, and the platform may
 // be told that it was received (I1). The same event delivered again, by
@@ -16,6 +20,8 @@ import (
 // nothing is promised: deliver it again. Messages of one chat must be
 // delivered one after another, in order.
 func (h *Hub) Deliver(ctx context.Context, m Message) error {
+	ctx, stop := context.WithTimeout(ctx, deliverTime)
+	defer stop()
 	if m.Kind == KindDelete && m.From.ID == "" {
 		// The platform says that a message is gone, not who took it away. It can
 		// only drop what waits of that very message (D1).
@@ -67,7 +73,6 @@ func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
 		if done {
 			return h.reply(ctx, m, textAdminNow)
 		}
-		return h.reply(ctx, m, textBadLink)
 	}
 	code, err := h.Access.pair(ctx, m)
 	if err != nil || code == "" {
@@ -82,7 +87,7 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
-	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
+	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Edited: m.Kind == KindEdit, Parts: []InputPart{partOf(m)}}
 	if explicit == nil && !m.Sent.IsZero() && m.Received.Sub(m.Sent) > backlogAge {
 		// Written while the gateway was away: one input per author (T31).
 		in.Late, m.Group, m.OpenFor = true, "backlog", backlogOpen
@@ -236,11 +241,18 @@ func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
 		if e.Author != p.ID {
 			return nil
 		}
+		if e.Want == steer.Steer && len(m.Text) > SteerMaxBytes {
+			return h.reply(ctx, m, textLongEdit)
+		}
 		in := decodeInput(e)
 		in.Ticket = 0
+		part := partOf(m)
+		if in.Edited {
+			part.Text = editedMark + part.Text // it tells of an edit: the newest one
+		}
 		for i := range in.Parts {
 			if in.Parts[i].ID == m.ID {
-				in.Parts[i] = partOf(m)
+				in.Parts[i] = part
 			}
 		}
 		data := encodeInput(in)
@@ -257,14 +269,13 @@ func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
 		if err != nil && !isStale(err) {
 			return fmt.Errorf("store edit: %w", err)
 		}
-		if err == nil {
-			// It was consumed in this moment; the mark is set, so the steer that
-			// tells of the edit has one of its own.
-			m.Dedupe += ":late"
-		}
 	}
 	return fmt.Errorf("store edit: %w", ErrStale)
 }
+
+// editedMark begins the steer that tells of an edit of the running turn's own
+// message.
+const editedMark = "edited: "
 
 // editRunning turns an edit of the running turn's own message into one steer.
 func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane) error {
@@ -281,7 +292,8 @@ func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane
 		}
 		for _, id := range f.Msgs {
 			if id == m.ID {
-				m.Text = "edited: " + m.Text
+				m.Text = editedMark + m.Text
+				m.Dedupe += ":late" // the edit's own mark may say that it came too late
 				m.Group, m.OpenFor = "", 0
 				return h.accept(ctx, p, m, nil)
 			}

@@ -108,6 +108,9 @@ func (t *Turn) finish(out Outcome) ended {
 		}
 	case EndFailed:
 		fate = FateFailed
+		for ticket := range t.inputs {
+			t.waited[ticket] = true // the sign stays when the notice is gone
+		}
 		if out.Text == "" {
 			row.Text = rowFailed
 		} else {
@@ -115,11 +118,6 @@ func (t *Turn) finish(out Outcome) ended {
 		}
 		if t.h.tells(t.a.key, out.Public) {
 			c.Outs = append(c.Outs, t.outs(PartNotice, "⚠ "+out.Public, "fail")...)
-		} else {
-			// Told a moment ago: the sign on the message is what people see of it.
-			for ticket := range t.inputs {
-				t.waited[ticket] = true
-			}
 		}
 	default:
 		panic("a turn cannot end as " + string(out.End))

@@ -79,6 +79,17 @@ func (h *Hub) cmdBtw(ctx context.Context, p Principal, m Message, args string) e
 	if args == "" {
 		return h.reply(ctx, m, textUsage(h.commands["btw"]))
 	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	asked := 0
+	for _, j := range lane.Jobs {
+		asked += boolInt(j.Name == asideJob)
+	}
+	if asked >= asidesKept {
+		return h.reply(ctx, m, textBtwMany)
+	}
 	m.Text = args
 	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
 	data, err := json.Marshal(aside{Input: in, ReplyTo: replyTo(m), Dedupe: m.Dedupe})
@@ -102,9 +113,25 @@ type aside struct {
 	Dedupe  string    `json:"dedupe"`
 }
 
+// How many questions of a session are answered at once, and may wait.
+const (
+	asidesAtOnce = 2
+	asidesKept   = 8
+)
+
+// stopAsides ends the answers being made (/stop, a shutdown).
+func (a *actor) stopAsides() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, cancel := range a.asking {
+		cancel()
+	}
+}
+
 // answerAsides starts an answer for each question that has none running.
 func (a *actor) answerAsides(life context.Context, lane Lane) {
 	if a.h.Draining() {
+		a.stopAsides() // asked again by the next process
 		return
 	}
 	for id := range a.asides {
@@ -113,7 +140,7 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 		}
 	}
 	for _, j := range lane.Jobs {
-		if j.Name != asideJob || a.asides[j.ID] {
+		if j.Name != asideJob || a.asides[j.ID] || len(a.asides) >= asidesAtOnce {
 			continue
 		}
 		var q aside
@@ -127,8 +154,12 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 			continue
 		}
 		a.asides[j.ID] = true
+		ctx, cancel := context.WithCancel(life)
+		a.mu.Lock()
+		a.asking[j.ID] = cancel
+		a.mu.Unlock()
 		a.jobs.Add(1)
-		go a.answerAside(life, j, q, rows, tail)
+		go a.answerAside(ctx, life, j, q, rows, tail)
 	}
 }
 
@@ -147,11 +178,18 @@ func (a *actor) sofar(life context.Context, lane Lane) (rows []Row, tail string,
 	return a.h.history.get(a.key, lane.Gen), tail, nil
 }
 
-func (a *actor) answerAside(life context.Context, j Job, q aside, rows []Row, tail string) {
+func (a *actor) answerAside(ctx, life context.Context, j Job, q aside, rows []Row, tail string) {
 	defer a.jobs.Done()
-	text, err := a.h.Agent.Aside(life, a.key, rows, tail, q.Input)
-	if life.Err() != nil {
-		return // asked again by the next process
+	defer func() {
+		a.mu.Lock()
+		a.asking[j.ID]()
+		delete(a.asking, j.ID)
+		a.mu.Unlock()
+		a.poke(nil)
+	}()
+	text, err := a.h.Agent.Aside(ctx, a.key, rows, tail, q.Input)
+	if ctx.Err() != nil {
+		return // stopped, or asked again by the next process
 	}
 	if err != nil {
 		a.h.Log.WarnContext(life, "aside failed", "session", a.key.String(), "err", err)
@@ -166,5 +204,4 @@ func (a *actor) answerAside(life context.Context, j Job, q aside, rows []Row, ta
 	if err == nil {
 		a.h.Outbox.Nudge(a.key, nil)
 	}
-	a.poke(nil)
 }

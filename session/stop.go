@@ -11,9 +11,12 @@ import (
 func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error {
 	lane, err := h.Store.Load(ctx, m.Key)
 	if err != nil {
+		// The store is away: what runs here stops all the same. The command comes
+		// again and is stored then.
+		h.stopHere(ctx, p, m.Key)
 		return fmt.Errorf("load session: %w", err)
 	}
-	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
+	if !h.mayStop(p, lane) {
 		return h.reply(ctx, m, textNotYours)
 	}
 	r := Stop{Key: m.Key, Dedupe: m.Dedupe, Drop: drop}
@@ -32,8 +35,8 @@ func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error
 	}
 	jobs := 0
 	if !s.Dup { // what runs now may have begun since
-		if a := h.actorOf(m.Key); a != nil {
-			a.stopNow(s.Turn)
+		if a := h.actorOf(m.Key); a != nil && s.Turn != 0 {
+			a.stopNow(s.Turn) // first: no call of it can become a job any more
 		}
 		if jobs, err = h.stopJobs(ctx, m, s.Lane); err != nil {
 			return err
@@ -54,15 +57,60 @@ func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error
 // stopLate is how old a /stop may be before it counts as one from a backlog.
 const stopLate = 60 * time.Second
 
-// stopJobs ends the session's background jobs and counts them; their ends wake
-// nobody.
-func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
-	var told []Job
-	for _, j := range lane.Jobs {
-		if j.Name != asideJob {
-			j.Told = true
-			told = append(told, j)
+// mayStop reports whether p may stop what the lane does: the turn's owner and
+// admins while a turn runs; in an idle lane whoever disturbs only their own.
+func (h *Hub) mayStop(p Principal, lane Lane) bool {
+	if lane.Turn != 0 {
+		return h.maySteer(lane.Owner, p.ID, p.Admin)
+	}
+	if p.Admin || h.SteerFrom == "participants" {
+		return true
+	}
+	for _, e := range lane.Slot {
+		if e.Author != p.ID {
+			return false
 		}
+	}
+	for _, j := range lane.Jobs {
+		if j.Name != asideJob && jobOwner(j) != string(p.ID) {
+			return false
+		}
+	}
+	return true
+}
+
+// stopHere stops what runs in this process and is p's to stop, whatever the
+// store would say of it.
+func (h *Hub) stopHere(ctx context.Context, p Principal, key Key) {
+	a := h.actorOf(key)
+	if a == nil || !a.owned(h, p) {
+		return
+	}
+	a.stopNow(0)
+	h.Agent.StopJobs(context.WithoutCancel(ctx), key)
+}
+
+// owned reports whether the running turn is p's to stop.
+func (a *actor) owned(h *Hub, p Principal) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.active != nil && h.maySteer(a.active.owner.ID, p.ID, p.Admin)
+}
+
+// stopJobs ends the session's background jobs and the questions beside it, and
+// counts the jobs; their ends wake nobody.
+func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
+	if a := h.actorOf(m.Key); a != nil {
+		a.stopAsides()
+	}
+	// First the processes: what is stored of them can be told again.
+	h.Agent.StopJobs(context.WithoutCancel(ctx), m.Key)
+	var told []Job
+	n := 0
+	for _, j := range lane.Jobs {
+		j.Told = true
+		told = append(told, j)
+		n += boolInt(j.Name != asideJob)
 	}
 	if len(told) == 0 {
 		return 0, nil
@@ -75,15 +123,14 @@ func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("store stopped jobs: %w", err)
 	}
-	h.Agent.StopJobs(ctx, m.Key)
-	return len(told), nil
+	return n, nil
 }
 
-// stopNow cancels the turn before the store is asked again.
+// stopNow cancels the running turn if it is this one (0 = whichever).
 func (a *actor) stopNow(turn int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.active != nil && a.active.number == turn {
+	if a.active != nil && (turn == 0 || a.active.number == turn) {
 		a.active.cancel(ErrStopped)
 	}
 }

@@ -401,8 +401,8 @@ type Job struct {
 // PartKind says what a part of the outbox is.
 type PartKind string
 
-// Kinds of parts. Only PartFinal is repeated once when its outcome is unknown
-// (I9).
+// Kinds of parts. PartFinal and PartNotice are repeated once when their outcome
+// is unknown (I9).
 const (
 	PartFinal  PartKind = "final"  // a piece of an answer
 	PartNotice PartKind = "notice" // an error or a word that must arrive

@@ -150,6 +150,10 @@ func (t *Turn) MayDrain() bool {
 // Undrained reports whether no drain was taken since the newest row was stored.
 func (t *Turn) Undrained() bool { return t.seq > t.sent }
 
+// StepsDone counts the turn's model messages so far, those of earlier runners
+// too.
+func (t *Turn) StepsDone() int { return t.step }
+
 // Bell rings when something came in: a steer waits, the process drains, a job
 // ended. Ask Steers, Parking and Over what it was.
 func (t *Turn) Bell() <-chan struct{} { return t.bell }
@@ -334,7 +338,11 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 	t.joins = nil
 	may := t.first
 	t.mu.Unlock()
-	if len(joins) == 0 || !may {
+	if len(joins) == 0 {
+		return false, nil
+	}
+	if !may {
+		t.a.decideAgain(joins)
 		return false, nil
 	}
 	var c Commit
@@ -347,7 +355,7 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 	c.Phase, c.Drain = t.Phase(), true
 	_, err := t.commit(ctx, c)
 	if errors.Is(err, ErrStale) {
-		t.a.poke(nil)
+		t.a.decideAgain(joins)
 		return false, nil
 	}
 	if err != nil {

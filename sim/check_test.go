@@ -232,7 +232,7 @@ func checkSent(w *world, badf func(string, ...any)) {
 		if times[id] > 1+max(1, w.life-1) {
 			badf("I9: part %s shown %d times in %d lives", s.part, times[id], w.life)
 		}
-		if times[id] > 1 && s.kind != session.PartFinal {
+		if times[id] > 1 && s.kind != session.PartFinal && s.kind != session.PartNotice {
 			badf("I9: part %s (%s) repeated", s.part, s.kind)
 		}
 	}

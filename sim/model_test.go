@@ -269,7 +269,7 @@ func (r *running) end(res loop.ToolResult, how string) {
 	}
 	r.box.w.logf("tool %s %q %s", r.call.Call.Name, r.args.Do, how)
 	if over != nil {
-		over(res, false)
+		over(res, how == "is killed") // who kills needs no waking
 	}
 }
 

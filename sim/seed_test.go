@@ -121,7 +121,7 @@ func wantFaults() []string {
 }
 
 // enough is how many schedules must reach every cell; fewer are a smoke test.
-const enough = 3000
+const enough = 8000
 
 func report(t *testing.T, what string, got map[string]int, want []string) {
 	var b strings.Builder

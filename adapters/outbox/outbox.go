@@ -219,11 +219,15 @@ type taken struct {
 	nonce string
 }
 
+// repeats reports whether a part must arrive, once more if need be: an answer,
+// and the word that there is none.
+func repeats(k session.PartKind) bool { return k == session.PartFinal || k == session.PartNotice }
+
 // send sends one part and stores what came of it.
 func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
 	repeat := p.State == session.PartUnknown
 	if repeat {
-		if p.Kind != session.PartFinal {
+		if !repeats(p.Kind) {
 			b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartDead})
 			return
 		}
@@ -247,7 +251,7 @@ func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
 		d.State = session.PartDead
 	case se.Outcome == session.SendRefused:
 		d.State = session.PartDead
-	case se.Outcome == session.SendUnknown && p.Kind == session.PartFinal && !repeat:
+	case se.Outcome == session.SendUnknown && repeats(p.Kind) && !repeat:
 		d.State, d.Wait = session.PartUnknown, b.UnknownAfter
 	case se.Outcome == session.SendUnknown:
 		d.State = session.PartDead
@@ -291,6 +295,7 @@ func (b *Outbox) done(p session.Part, nonce string, d session.PartDone) {
 		if err == nil {
 			return
 		}
+		b.Log.WarnContext(b.life, "store what was sent failed, will retry", "session", p.Key.String(), "part", p.ID, "err", err)
 		if !b.pause(wait) {
 			return
 		}

@@ -86,7 +86,7 @@ func TestBackoff(t *testing.T) {
 }
 
 // A final whose fate is unknown is sent once more after unknown_after, marked
-// as a possible repeat, and not a third time; all else is not repeated. What is
+// as a possible repeat, and not a third time; so is a notice, all else is not. What is
 // behind goes on (I9).
 func TestUnknown(t *testing.T) {
 	lost, flood := fail(session.SendUnknown, 0), fail(session.SendNot, 3*time.Second)
@@ -98,7 +98,8 @@ func TestUnknown(t *testing.T) {
 	}{
 		{"final", session.PartFinal, []error{lost}, []string{"0 a", "10 a?", "10 b"}},
 		{"final, twice", session.PartFinal, []error{lost, lost}, []string{"0 a", "10 a?", "10 b"}},
-		{"notice", session.PartNotice, []error{lost}, []string{"0 a", "0 b"}},
+		{"notice", session.PartNotice, []error{lost}, []string{"0 a", "10 a?", "10 b"}},
+		{"say", session.PartSay, []error{lost}, []string{"0 a", "0 b"}},
 		{"reply", session.PartReply, []error{lost}, []string{"0 a", "0 b"}},
 		// Not sent is no second sending: the mark stays, and so does the bound.
 		{"final, then a flood", session.PartFinal, []error{lost, flood}, []string{"0 a", "10 a?", "20 a?", "20 b"}},
@@ -132,7 +133,7 @@ func TestTakeover(t *testing.T) {
 		w.want("10 a?", "10 b", "10 c")
 	})
 	play(t, func(w *world) {
-		w.put(room, session.PartNotice, "a", "b")
+		w.put(room, session.PartReply, "a", "b")
 		if _, ok, _, err := w.store.OutTake(t.Context(), room, "life0", unknownAfter); !ok || err != nil {
 			t.Fatalf("take: %v, %v", ok, err)
 		}
