@@ -93,6 +93,11 @@ const sweepEvery = time.Second
 func (h *Hub) Run(ctx context.Context, drain time.Duration) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	h.wg.Add(1)
+	go func() {
+		defer h.wg.Done()
+		h.resign(h.life)
+	}()
 	for {
 		h.sweep(h.life)
 		select {
@@ -112,6 +117,41 @@ func (h *Hub) Kill() { h.kill(errKilled) }
 
 // Draining reports whether the hub has begun to stop.
 func (h *Hub) Draining() bool { return h.draining.Load() }
+
+// resignAge is how far back the signs of an earlier life are shown again: a
+// sign that died with its process is seen by somebody who still waits.
+const resignAge = 10 * time.Minute
+
+// resign shows the signs again that a process which died may have owed. The
+// states themselves are in the store; showing one twice changes nothing.
+func (h *Hub) resign(ctx context.Context) {
+	for after := ""; ; {
+		lanes, err := h.Store.Sessions(ctx, after, 200)
+		if err != nil {
+			h.note(ctx, "list sessions", err)
+			return
+		}
+		for _, l := range lanes {
+			after = l.Key.String()
+			if l.Now.Sub(l.Touched) > resignAge || h.platforms[l.Key.Platform] == nil {
+				continue
+			}
+			fates, err := h.Store.Fates(ctx, l.Key, 32)
+			if err != nil {
+				h.note(ctx, "read fates", err)
+				return
+			}
+			for _, f := range fates {
+				if f.Waited && l.Now.UnixMilli()-f.Changed < resignAge.Milliseconds() {
+					h.Outbox.Sign(l.Key, f)
+				}
+			}
+		}
+		if len(lanes) < 200 || ctx.Err() != nil {
+			return
+		}
+	}
+}
 
 func (h *Hub) sweep(ctx context.Context) {
 	keys, err := h.Store.Due(ctx, 256)

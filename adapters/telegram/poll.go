@@ -39,10 +39,10 @@ func (a *Adapter) poll(ctx context.Context, beside *sync.WaitGroup) error {
 	strange := newBackoff(time.Second, time.Minute)
 	f := newFlight(a, beside)
 	defer f.lanes.Wait()
-	for {
+	for first := true; ; first = false {
 		offset, busy := f.offset()
 		wait := pollWait
-		if busy {
+		if busy || first { // the first answer comes at once: it shows that all is well
 			wait = 0
 		} else if time.Since(last) > quietWeek {
 			offset = 0
