@@ -27,7 +27,7 @@ func TestPrivateStaysWithItsModel(t *testing.T) {
 		})
 		g.tool("call00001", "one")
 		got := render(t, l, g.rows)
-		if has := strings.Contains(fmt.Sprintf("%s", got[1].Private), "reasoning"); has != c.want {
+		if has := strings.Contains(string(got[1].Private), "reasoning"); has != c.want {
 			t.Errorf("head of %s: the message's private field is there: %v; want %v", c.model, has, c.want)
 		}
 		if has := strings.Contains(string(got[1].Calls[0].Private), "signature"); has != c.want {
