@@ -292,6 +292,15 @@ func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane
 		}
 		for _, id := range f.Msgs {
 			if id == m.ID {
+				// The same edit may have been applied while the message waited: its
+				// mark says so. If there is none, this leaves one.
+				r, err := h.Store.Amend(ctx, Amend{Key: m.Key, Dedupe: m.Dedupe, Kind: AmendEdit, Ticket: f.Ticket, Version: -1})
+				if err != nil {
+					return fmt.Errorf("look for the edit: %w", err)
+				}
+				if r.Done {
+					return nil
+				}
 				m.Text = editedMark + m.Text
 				m.Dedupe += ":late" // the edit's own mark may say that it came too late
 				m.Group, m.OpenFor = "", 0

@@ -45,3 +45,38 @@ func TestBacklog(t *testing.T) {
 		}
 	})
 }
+
+// TestEditAppliedOnce: an edit that was applied while its message waited comes
+// again (its acknowledgement was lost) when the message runs: it is no second
+// input (I2). Killing the gateway showed it.
+func TestEditAppliedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := defaults()
+		c.mode = 0 // queue
+		w := newWorld(t, c)
+		w.model.script = []reply{{say: "first", first: 2 * time.Second}, {say: "second", first: 5 * time.Second}}
+		w.start()
+		message := func(id, text string) session.Message {
+			return session.Message{
+				Key: room, ID: session.MessageID(id), From: session.Person{ID: "alice", Name: "alice"}, Private: true, Addressed: true,
+				Text: text, Dedupe: "m:room:" + id, Sent: time.Now(), Received: time.Now(),
+			}
+		}
+		w.deliver(message("#1", "one"))
+		time.Sleep(time.Second)
+		w.deliver(message("#2", "two"))
+		edit := message("#2", "two, edited")
+		edit.Kind, edit.Dedupe = session.KindEdit, "e:room:#2:1"
+		w.deliver(edit)
+		time.Sleep(3 * time.Second) // the second turn runs
+		w.deliver(edit)
+		w.quiet()
+		w.stop()
+		for _, v := range check(w) {
+			t.Errorf("invariant: %s", v)
+		}
+		if st, err := w.store.Stats(t.Context()); err != nil || st.Accepted != 2 {
+			t.Errorf("accepted %d inputs, %v; want 2", st.Accepted, err)
+		}
+	})
+}

@@ -117,6 +117,9 @@ func (p *platform) Sign(_ context.Context, key session.Key, f session.Fate) erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	msg := string(f.Msgs[0])
+	if f.State == session.FateAttached {
+		return nil // no platform shows it: the row is there, the request is not out
+	}
 	if f.Waited && p.signs[msg] != string(f.State) {
 		p.w.logf("bot signs %s: %s", msg, f.State)
 		p.signs[msg] = string(f.State)
