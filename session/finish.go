@@ -137,6 +137,9 @@ func (t *Turn) finish(out Outcome) ended {
 		return ended{lost: true}
 	}
 	if r.Out != nil || len(c.Outs) > 0 {
+		if r.Out != nil {
+			r.Out.Alone = len(c.Outs) == 1
+		}
 		t.h.Outbox.Nudge(t.a.key, r.Out)
 	}
 	for _, ticket := range tickets {

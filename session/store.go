@@ -438,6 +438,9 @@ type Part struct {
 	State   PartState
 	Attempt int       // from 1 at the first OutTake
 	Since   time.Time // of State
+	// Alone is set by the hub, not by stores, on a part that a commit took:
+	// nothing stood before it and nothing was stored behind it.
+	Alone bool
 }
 
 // PartDone ends an attempt.

@@ -388,6 +388,9 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 		return nil, err
 	}
 	if len(r.Outs) > 0 {
+		if c.Out != nil {
+			c.Out.Alone = len(r.Outs) == 1
+		}
 		t.h.Outbox.Nudge(t.a.key, c.Out)
 	}
 	t.SetPhase(s.Phase)

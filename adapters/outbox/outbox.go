@@ -69,6 +69,7 @@ const stagesKept = 4096
 type worker struct {
 	wake  chan struct{} // holds at most one token
 	taken *session.Part // guarded by Outbox.mu
+	more  bool          // guarded by Outbox.mu: the store may hold parts that were not given
 }
 
 // A signer shows one session's signs.
@@ -138,6 +139,9 @@ func (b *Outbox) Nudge(key session.Key, part *session.Part) {
 	if part != nil {
 		w.taken = part
 	}
+	// A part that is alone in the outbox needs no question whether there is more:
+	// one command of a plain turn.
+	w.more = w.more || part == nil || !part.Alone
 	w.poke()
 }
 
@@ -169,7 +173,9 @@ func (b *Outbox) work(key session.Key, plat session.Platform, w *worker) {
 			b.Log.WarnContext(b.life, "take from outbox failed, will retry", "session", key.String(), "err", err)
 		case ok:
 			errs = 0
-			b.send(plat, p.Part, p.nonce)
+			if !b.send(plat, p.Part, p.nonce) {
+				b.askAgain(w)
+			}
 			continue
 		case wait == 0:
 			if b.leave(key, w) {
@@ -200,17 +206,30 @@ func (b *Outbox) isClosed() bool {
 // next is the part to send now: the one the hub's commit took, or the head.
 func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, error) {
 	b.mu.Lock()
-	given, closed := w.taken, b.closed
+	given, closed, more := w.taken, b.closed, w.more
 	w.taken = nil
+	if given == nil {
+		w.more = false // a nudge from here on sets it again
+	}
 	b.mu.Unlock()
 	if given != nil {
 		return taken{*given, b.HubNonce}, true, 0, nil
 	}
-	if closed {
+	if closed || !more {
 		return taken{}, false, 0, nil
 	}
 	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
+	if ok || wait > 0 || err != nil {
+		b.askAgain(w)
+	}
 	return taken{p, b.Nonce}, ok, wait, err
+}
+
+// askAgain says that the store may still hold parts for w.
+func (b *Outbox) askAgain(w *worker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.more = true
 }
 
 // taken is a part and the nonce that holds it.
@@ -223,26 +242,27 @@ type taken struct {
 // and the word that there is none.
 func repeats(k session.PartKind) bool { return k == session.PartFinal || k == session.PartNotice }
 
-// send sends one part and stores what came of it.
-func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
+// send sends one part and stores what came of it; it reports whether the part is
+// done with.
+func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) (over bool) {
 	repeat := p.State == session.PartUnknown
 	if repeat {
 		if !repeats(p.Kind) {
 			b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartDead})
-			return
+			return true
 		}
 		// Wait until the first try is unknown_after old.
 		if !b.pause(time.Until(p.Since.Add(b.UnknownAfter))) {
-			return
+			return false
 		}
 	}
 	msg, err := plat.Send(b.life, p)
 	if err == nil {
 		b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartSent, Msg: msg})
-		return
+		return true
 	}
 	if b.life.Err() != nil {
-		return // cut off with the process: unknown to the next one
+		return false // cut off with the process: unknown to the next one
 	}
 	d := session.PartDone{ID: p.ID, State: session.PartPlanned}
 	var se *session.SendError
@@ -264,8 +284,13 @@ func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) {
 			d.State = session.PartUnknown // this try was none: what was unknown still is
 		}
 	}
-	b.Log.WarnContext(b.life, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
+	level := slog.LevelWarn
+	if se != nil && se.Outcome == session.SendNot && se.Wait > 0 {
+		level = slog.LevelDebug // pacing, and what the platform asked for
+	}
+	b.Log.Log(b.life, level, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
 	b.done(p, nonce, d)
+	return d.State == session.PartDead
 }
 
 // backoff grows from one second to a minute, with jitter.
