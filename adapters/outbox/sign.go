@@ -1,0 +1,94 @@
+package outbox
+
+import (
+	"errors"
+
+	"coxswain/session"
+)
+
+// Sign implements session.Outbox.
+func (b *Outbox) Sign(key session.Key, f session.Fate) {
+	plat := b.platforms[key.Platform]
+	if plat == nil || len(f.Msgs) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.life.Err() != nil {
+		return
+	}
+	id := signed{key, f.Ticket}
+	// Two goroutines that tell of two steps may do so in either order: the
+	// further one stands.
+	if last, ok := b.stages[id]; ok && last > f.State.Stage() {
+		return
+	}
+	if len(b.stages) >= stagesKept {
+		clear(b.stages)
+	}
+	b.stages[id] = f.State.Stage()
+	s := b.signers[key]
+	if s == nil {
+		s = &signer{}
+		b.signers[key] = s
+		b.wg.Add(1)
+		go b.sign(key, plat, s)
+	}
+	for i := range s.pending {
+		if s.pending[i].Ticket == f.Ticket {
+			s.pending[i] = f
+			return
+		}
+	}
+	s.pending = append(s.pending, f)
+}
+
+// signTries is how often one sign is tried: it is only a sign, the state
+// itself is in the store.
+const signTries = 3
+
+// sign shows a session's signs until none is left.
+func (b *Outbox) sign(key session.Key, plat session.Platform, s *signer) {
+	defer b.wg.Done()
+	for tries := 0; ; {
+		b.mu.Lock()
+		if len(s.pending) == 0 || b.life.Err() != nil {
+			delete(b.signers, key)
+			b.mu.Unlock()
+			return
+		}
+		f := s.pending[0]
+		s.pending = s.pending[1:]
+		b.mu.Unlock()
+		err := plat.Sign(b.life, key, f)
+		var se *session.SendError
+		if err == nil || errors.Is(err, session.ErrNoSigns) || !errors.As(err, &se) || se.Outcome == session.SendRefused {
+			tries = 0
+			continue
+		}
+		if tries++; tries >= signTries {
+			tries = 0
+			continue
+		}
+		wait := se.Wait
+		if wait == 0 {
+			wait = backoff(tries)
+		}
+		b.again(s, f)
+		if !b.pause(wait) {
+			return
+		}
+	}
+}
+
+// again puts a sign back unless a newer one of its input waits.
+func (b *Outbox) again(s *signer, f session.Fate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range s.pending {
+		if p.Ticket == f.Ticket {
+			return
+		}
+	}
+	s.pending = append([]session.Fate{f}, s.pending...)
+}
