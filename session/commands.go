@@ -186,6 +186,7 @@ func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) erro
 	}
 	after, err := h.Store.Reset(ctx, Reset{Key: m.Key, Dedupe: m.Dedupe})
 	if err != nil {
+		h.endHere(ctx, m.Key, runningTurn(lane)) // as for a /stop whose reply was lost
 		return fmt.Errorf("store reset: %w", err)
 	}
 	if after.Gen != lane.Gen { // else delivered again: what runs now may have begun since

@@ -31,6 +31,9 @@ func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error
 	}
 	s, err := h.Store.Stop(ctx, r)
 	if err != nil {
+		// It may be stored all the same; delivered again it is then a duplicate
+		// that touches no job. What runs now is older than this /stop.
+		h.endHere(ctx, m.Key, runningTurn(lane))
 		return fmt.Errorf("store stop: %w", err)
 	}
 	jobs := 0
@@ -86,7 +89,15 @@ func (h *Hub) stopHere(ctx context.Context, p Principal, key Key) {
 	if a == nil || !a.owned(h, p) {
 		return
 	}
-	a.stopNow(0)
+	h.endHere(ctx, key, 0)
+}
+
+// endHere ends a turn of this process (0 = whichever runs) and then all jobs
+// of the session: its calls can become jobs no more.
+func (h *Hub) endHere(ctx context.Context, key Key, turn int64) {
+	if a := h.actorOf(key); a != nil {
+		a.stopNow(turn)
+	}
 	h.Agent.StopJobs(context.WithoutCancel(ctx), key)
 }
 
@@ -133,4 +144,13 @@ func (a *actor) stopNow(turn int64) {
 	if a.active != nil && (turn == 0 || a.active.number == turn) {
 		a.active.cancel(ErrStopped)
 	}
+}
+
+// runningTurn is the lane's open turn, or noTurn: what begins in an idle lane
+// meanwhile is not meant.
+func runningTurn(lane Lane) int64 {
+	if lane.Turn == 0 {
+		return noTurn
+	}
+	return lane.Turn
 }
