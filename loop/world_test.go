@@ -202,5 +202,7 @@ func (s *stage) Show(v session.View) {
 
 type quiet struct{}
 
+func (quiet) Room(session.Key) bool            { return true }
+func (quiet) Return(session.Key)               {}
 func (quiet) Nudge(session.Key, *session.Part) {}
 func (quiet) Sign(session.Key, session.Fate)   {}

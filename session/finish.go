@@ -92,7 +92,7 @@ func (t *Turn) recall() {
 // finish stores the end of the turn with all that follows from it, in one
 // step: rows, what people are told, what became of their messages.
 func (t *Turn) finish(out Outcome) ended {
-	c := Commit{Rows: out.Rows, Phase: steer.PhaseIdle, End: true, TakeOut: true, HoldRest: out.HoldRest}
+	c := Commit{Rows: out.Rows, Phase: steer.PhaseIdle, End: true, HoldRest: out.HoldRest}
 	row := AssistantRow{Text: out.Text, Private: out.Private, Model: out.Model, End: out.End}
 	fate := FateAnswered
 	switch out.End {
@@ -136,10 +136,7 @@ func (t *Turn) finish(out Outcome) ended {
 		t.close(EndStopped)
 		return ended{lost: true}
 	}
-	if r.Out != nil || len(c.Outs) > 0 {
-		if r.Out != nil {
-			r.Out.Alone = len(c.Outs) == 1
-		}
+	if len(c.Outs) > 0 {
 		t.h.Outbox.Nudge(t.a.key, r.Out)
 	}
 	for _, ticket := range tickets {

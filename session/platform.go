@@ -33,6 +33,19 @@ type Platform interface {
 	Sign(ctx context.Context, key Key, f Fate) error
 }
 
+// A Paced platform has a budget of sends. Room in it is set aside before a part
+// is taken for sending: a part that was taken and waits would be unknown after
+// a crash, though nothing was sent (I9). All methods may be called from any
+// goroutine and do no I/O.
+type Paced interface {
+	// Reserve sets one send to key's chat aside and says in how long it may go.
+	// If that is longer than most, nothing is set aside and ok is false. A part
+	// sent with Paced set uses what was set aside.
+	Reserve(key Key, most time.Duration) (wait time.Duration, ok bool)
+	// Return gives back what was set aside and not used.
+	Return(key Key)
+}
+
 // ErrNoSigns means that a chat takes no signs on messages.
 var ErrNoSigns = errors.New("this chat takes no signs")
 
@@ -130,6 +143,11 @@ type NoteView struct {
 
 // An Outbox sends what the store holds for sending; adapters/outbox is it.
 type Outbox interface {
+	// Room reports whether a part for key could be sent at once, and sets that
+	// send aside: a commit takes a part for the outbox only then. What was set
+	// aside goes with the part to Nudge, or back by Return.
+	Room(key Key) bool
+	Return(key Key)
 	// Nudge says that key has parts to send; taken, if not nil, is the head,
 	// already marked as being sent by the hub's nonce. It never blocks.
 	Nudge(key Key, taken *Part)

@@ -63,8 +63,8 @@ type Store interface {
 	// when the outcome of an earlier attempt is not known (Since is then the time
 	// of that attempt). ok is false if there is none that may be sent now; wait is
 	// how long until there will be (0 = nothing waits). The nonce that is already
-	// sending the head gets it again, exactly as the first time: its reply was
-	// lost. One that another nonce is sending is given, as PartUnknown, when that
+	// sending the head gets it again, as the first time but for Alone: its reply
+	// was lost. One that another nonce is sending is given, as PartUnknown, when that
 	// attempt is older than takeover. Not synced.
 	OutTake(ctx context.Context, key Key, nonce string, takeover time.Duration) (p Part, ok bool, wait time.Duration, err error)
 	// OutDone ends the part being sent. Not synced. Ending a part twice, or one
@@ -438,9 +438,12 @@ type Part struct {
 	State   PartState
 	Attempt int       // from 1 at the first OutTake
 	Since   time.Time // of State
-	// Alone is set by the hub, not by stores, on a part that a commit took:
-	// nothing stood before it and nothing was stored behind it.
+	// Alone says, of a part that is given to be sent, that the lane holds no other
+	// now: who sends it need not ask for more.
 	Alone bool
+	// Paced is set by the outbox and the hub, not by stores: the platform's room
+	// for it was set aside (Paced).
+	Paced bool
 }
 
 // PartDone ends an attempt.

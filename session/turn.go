@@ -379,7 +379,6 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 	r := Commit{Rows: s.Rows, Phase: s.Phase, Drain: s.Drain, Jobs: s.Jobs, Step: t.step + 1}
 	if s.Say != "" {
-		r.TakeOut = true
 		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartSay, Markdown: s.Say, Silent: true},
 			t.number, fmt.Sprintf("t:%d:say:%d", t.number, t.seq))
 	}
@@ -388,9 +387,6 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 		return nil, err
 	}
 	if len(r.Outs) > 0 {
-		if c.Out != nil {
-			c.Out.Alone = len(r.Outs) == 1
-		}
 		t.h.Outbox.Nudge(t.a.key, c.Out)
 	}
 	t.SetPhase(s.Phase)
@@ -402,6 +398,7 @@ func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
 	t.ops++
 	c.Op = OpID(fmt.Sprintf("c:%d:%d", t.lease.Epoch, t.ops))
 	c.Seq = t.seq
+	c.TakeOut = len(c.Outs) > 0 && t.h.Outbox.Room(t.a.key)
 	var r Committed
 	write := context.WithoutCancel(ctx)
 	write, stop := context.WithCancelCause(write)
@@ -412,6 +409,11 @@ func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
 		r, err = t.h.Store.Commit(ctx, t.lease, c)
 		return err
 	})
+	if r.Out != nil {
+		r.Out.Paced = true
+	} else if c.TakeOut {
+		t.h.Outbox.Return(t.a.key)
+	}
 	if err != nil {
 		return r, err
 	}

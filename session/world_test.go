@@ -217,6 +217,24 @@ func (platform) Sign(context.Context, session.Key, session.Fate) error { return 
 type signs struct {
 	mu   sync.Mutex
 	last map[session.MessageID]session.FateState
+	full bool // the platform's budget is spent
+	// What was set aside for sends, and what came back.
+	rooms, returned int
+}
+
+func (s *signs) Room(session.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.full {
+		s.rooms++
+	}
+	return !s.full
+}
+
+func (s *signs) Return(session.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.returned++
 }
 
 func (s *signs) Nudge(session.Key, *session.Part) {}

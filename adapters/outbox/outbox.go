@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -70,6 +71,9 @@ type worker struct {
 	wake  chan struct{} // holds at most one token
 	taken *session.Part // guarded by Outbox.mu
 	more  bool          // guarded by Outbox.mu: the store may hold parts that were not given
+
+	paced session.Paced // nil: the platform has no budget
+	due   time.Time     // of the worker's goroutine: when the send set aside may go; zero = none is
 }
 
 // A signer shows one session's signs.
@@ -121,6 +125,28 @@ func (w *worker) poke() {
 	}
 }
 
+// Room implements session.Outbox. A platform that is not here has none, so its
+// parts stay planned.
+func (b *Outbox) Room(key session.Key) bool {
+	plat := b.platforms[key.Platform]
+	if plat == nil || b.isClosed() {
+		return false
+	}
+	p, ok := plat.(session.Paced)
+	if !ok {
+		return true
+	}
+	_, ok = p.Reserve(key, 0)
+	return ok
+}
+
+// Return implements session.Outbox.
+func (b *Outbox) Return(key session.Key) {
+	if p, ok := b.platforms[key.Platform].(session.Paced); ok {
+		p.Return(key)
+	}
+}
+
 // Nudge implements session.Outbox.
 func (b *Outbox) Nudge(key session.Key, part *session.Part) {
 	plat := b.platforms[key.Platform]
@@ -132,6 +158,7 @@ func (b *Outbox) Nudge(key session.Key, part *session.Part) {
 	w := b.workers[key]
 	if w == nil {
 		w = &worker{wake: make(chan struct{}, 1)}
+		w.paced, _ = plat.(session.Paced)
 		b.workers[key] = w
 		b.wg.Add(1)
 		go b.work(key, plat, w)
@@ -140,7 +167,7 @@ func (b *Outbox) Nudge(key session.Key, part *session.Part) {
 		w.taken = part
 	}
 	// A part that is alone in the outbox needs no question whether there is more:
-	// one command of a plain turn.
+	// one command of a plain turn, and no room set aside for nothing.
 	w.more = w.more || part == nil || !part.Alone
 	w.poke()
 }
@@ -153,6 +180,9 @@ func (b *Outbox) leave(key session.Key, w *worker) bool {
 		return false
 	}
 	delete(b.workers, key)
+	if !w.due.IsZero() {
+		w.paced.Return(key)
+	}
 	return true
 }
 
@@ -218,11 +248,30 @@ func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, e
 	if closed || !more {
 		return taken{}, false, 0, nil
 	}
+	if wait := w.reserve(key); wait > 0 {
+		b.askAgain(w)
+		return taken{}, false, wait, nil
+	}
 	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
-	if ok || wait > 0 || err != nil {
+	if ok && !p.Alone || wait > 0 || err != nil {
 		b.askAgain(w)
 	}
+	if ok {
+		p.Paced, w.due = !w.due.IsZero(), time.Time{}
+	}
 	return taken{p, b.Nonce}, ok, wait, err
+}
+
+// reserve sets a send aside, once, and says in how long it may go.
+func (w *worker) reserve(key session.Key) time.Duration {
+	if w.paced == nil {
+		return 0
+	}
+	if w.due.IsZero() {
+		wait, _ := w.paced.Reserve(key, math.MaxInt64)
+		w.due = time.Now().Add(wait)
+	}
+	return time.Until(w.due)
 }
 
 // askAgain says that the store may still hold parts for w.

@@ -101,6 +101,18 @@ func (p *pacer) take(chat int64, cost float64, spare bool, most time.Duration) (
 	return wait, true
 }
 
+// giveBack undoes a take of one message.
+func (p *pacer) giveBack(chat int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.chatLocked(chat, time.Now())
+	b.level++
+	p.all.level++
+	if n := len(b.recent); n > 0 {
+		b.recent = b.recent[:n-1]
+	}
+}
+
 // cooling is how long a chat has still to be left alone.
 func (p *pacer) cooling(chat int64) time.Duration {
 	p.mu.Lock()

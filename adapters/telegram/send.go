@@ -73,7 +73,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	if p.Kind == session.PartFinal {
 		a.shows.mute(p.Key, p.Turn) // a draft after the answer would hide it
 	}
-	s := sending{a: a, t: t, from: p.Key.Chat}
+	s := sending{a: a, t: t, from: p.Key.Chat, paced: p.Paced}
 	ids, err := s.send(ctx, pl)
 	if len(ids) > 0 && err != nil {
 		// A piece of it stands in the chat: repeating it must be said to be so.
@@ -98,6 +98,7 @@ type sending struct {
 	general bool // the topic is closed
 	moved   bool // the group has moved
 	bare    bool // the reply was refused
+	paced   bool // the outbox has set room for one call aside
 }
 
 // send sends a payload, cured as the answers ask, and returns the ids of what
@@ -171,12 +172,8 @@ func (s *sending) once(ctx context.Context, p payload) (int, error) {
 	if s.a.chats.isBlocked(s.t.chat) {
 		return 0, &session.SendError{Outcome: session.SendRefused, Err: errBlocked}
 	}
-	wait, ok := s.a.pace.take(s.t.chat, 1, false, paceWait)
-	if !ok {
-		return 0, &session.SendError{Outcome: session.SendNot, Wait: wait, Err: errPaced}
-	}
-	if !pause(ctx, wait) {
-		return 0, ctx.Err()
+	if err := s.room(ctx); err != nil {
+		return 0, err
 	}
 	if s.plain {
 		p.Entities = nil
@@ -185,6 +182,42 @@ func (s *sending) once(ctx context.Context, p payload) (int, error) {
 		p.ReplyTo = ""
 	}
 	return s.a.sendMessage(ctx, s.t, p)
+}
+
+// room uses what the outbox has set aside for the first call; others wait for
+// their turn.
+func (s *sending) room(ctx context.Context) error {
+	wait, ok := time.Duration(0), true
+	if s.paced {
+		s.paced = false
+		wait = s.a.pace.cooling(s.t.chat) // a flood since then
+		ok = wait == 0
+	} else {
+		wait, ok = s.a.pace.take(s.t.chat, 1, false, paceWait)
+	}
+	if !ok {
+		return &session.SendError{Outcome: session.SendNot, Wait: wait, Err: errPaced}
+	}
+	if !pause(ctx, wait) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Reserve implements session.Paced.
+func (a *Adapter) Reserve(key session.Key, most time.Duration) (time.Duration, bool) {
+	chat, err := strconv.ParseInt(string(key.Chat), 10, 64)
+	if err != nil {
+		return 0, true // Send refuses it
+	}
+	return a.pace.take(a.aliases.to(chat), 1, false, most)
+}
+
+// Return implements session.Paced.
+func (a *Adapter) Return(key session.Key) {
+	if chat, err := strconv.ParseInt(string(key.Chat), 10, 64); err == nil {
+		a.pace.giveBack(a.aliases.to(chat))
+	}
 }
 
 // sendMessage is the call itself.

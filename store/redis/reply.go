@@ -169,7 +169,7 @@ func (r *reply) part(key session.Key) session.Part {
 		PartNew: session.PartNew{
 			ID: p.str(), Kind: session.PartKind(p.str()), Turn: p.num(), Data: p.data(),
 		},
-		State: session.PartState(p.str()), Attempt: int(p.num()), Since: p.time(),
+		State: session.PartState(p.str()), Attempt: int(p.num()), Since: p.time(), Alone: p.flag(),
 	}
 }
 

@@ -21,9 +21,10 @@ type part struct {
 	tried time.Time // sending, but given as unknown: Since of the attempt before
 }
 
-// given is the part as its sender got it.
-func (p part) given() session.Part {
+// given is the part as its sender gets it.
+func (p part) given(l *lane) session.Part {
 	g := p.Part
+	g.Alone = l.Out == 1
 	if !p.tried.IsZero() {
 		g.State, g.Since = session.PartUnknown, p.tried
 	}
@@ -69,7 +70,7 @@ func (t *tx) takeOut(l *lane, p part, nonce string) (session.Part, error) {
 	}
 	p.State, p.Since = session.PartSending, t.now
 	l.outOwn, l.outNext = nonce, 0
-	return p.given(), t.savePart(l, p)
+	return p.given(l), t.savePart(l, p)
 }
 
 type taken struct {
@@ -91,7 +92,7 @@ func (s *Store) OutTake(ctx context.Context, key session.Key, nonce string, take
 		}
 		if p.State == session.PartSending {
 			if l.outOwn == nonce { // the reply was lost
-				return taken{part: p.given(), ok: true}, nil
+				return taken{part: p.given(l), ok: true}, nil
 			}
 			if w := p.Since.Add(takeover).Sub(t.now); w > 0 {
 				return taken{wait: w}, nil

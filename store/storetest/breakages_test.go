@@ -341,6 +341,9 @@ var breakages = []breakage{
 		})
 		answeredOf(s, func(_ *lane, _ *taking, a *taken) { a.ok = a.ok && !held })
 	}},
+	{"every part is said to be alone", "outbox/F6", func(s *broken) {
+		answeredOf(s, func(_ *lane, _ *taking, a *taken) { a.part.Alone = a.ok })
+	}},
 	{"a part is taken twice", "outbox/sends in order", func(s *broken) {
 		askedOf(s, func(l *lane, _ *taking) {
 			if len(l.out) > 0 && l.out[0].State == session.PartSending {

@@ -243,6 +243,7 @@ func (l *lane) take(now time.Time, nonce string) *session.Part {
 		first.State = session.PartUnknown // Since stays: when it was tried
 	}
 	p.State, p.Since = session.PartSending, now
+	first.Alone = len(l.out) == 1
 	l.outOwner, l.outNext, l.outGiven = nonce, time.Time{}, first
 	return &first
 }
@@ -259,7 +260,9 @@ func (m *Model) OutTake(_ context.Context, key session.Key, nonce string, takeov
 	p := l.out[0]
 	if p.State == session.PartSending {
 		if l.outOwner == nonce {
-			return l.outGiven, true, 0, nil
+			again := l.outGiven
+			again.Alone = len(l.out) == 1
+			return again, true, 0, nil
 		}
 		if w := p.Since.Add(takeover).Sub(now); w > 0 {
 			return session.Part{}, false, w, nil

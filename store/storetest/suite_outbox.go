@@ -87,7 +87,7 @@ func (e *env) outFields() {
 	_, err := e.st.Post(e.ctx, session.Post{Key: e.key, Outs: []session.PartNew{p}})
 	e.must(err, "post")
 	e.clk.step(time.Second)
-	e.equal(e.take(me), session.Part{PartNew: p, Key: e.key, State: session.PartSending, Attempt: 1, Since: e.clk.now()}, "part")
+	e.equal(e.take(me), session.Part{PartNew: p, Key: e.key, State: session.PartSending, Attempt: 1, Since: e.clk.now(), Alone: true}, "part")
 }
 
 func (e *env) outAgain() {
@@ -102,7 +102,12 @@ func (e *env) outAgain() {
 	got := e.take(other)
 	e.equal(got, session.Part{PartNew: p[0], Key: e.key, State: session.PartSending, Attempt: 2, Since: e.clk.now()}, "part")
 	e.done(other, session.PartDone{ID: p[0].ID, State: session.PartSent})
-	e.equal(e.take(me).ID, p[1].ID, "the next, at once")
+	next := e.take(me)
+	e.equal(next.ID, p[1].ID, "the next, at once")
+	e.equal(next.Alone, true, "the last one is alone")
+	e.plan(1)
+	next.Alone = false
+	e.again(me, next)
 }
 
 func (e *env) outAskedAgain() {
@@ -126,7 +131,7 @@ func (e *env) outUnknown() {
 	e.none(me, takeover, "before the wait is over")
 	e.clk.step(takeover)
 	again := e.clk.now()
-	want := session.Part{PartNew: p[0], Key: e.key, State: session.PartUnknown, Attempt: 2, Since: tried}
+	want := session.Part{PartNew: p[0], Key: e.key, State: session.PartUnknown, Attempt: 2, Since: tried, Alone: true}
 	e.equal(e.take(me), want, "part")
 	e.none(other, takeover, "while another is sending")
 	e.clk.step(time.Second)

@@ -1,7 +1,7 @@
 #!lua
 -- outtake: marks the head part as being sent by nonce and gives it.
 -- KEYS, ARGV 1-4: prelude. ARGV: nonce takeover
--- Reply: {OK, {id, kind, turn, data, state, attempt, since}}; NONE, ms until there may be one (0 = none waits)
+-- Reply: {OK, {id, kind, turn, data, state, attempt, since, alone}}; NONE, ms until there may be one (0 = none waits)
 local nonce, takeover = str(), num()
 
 if call('EXISTS', key('o')) == 0 then return {'NONE', 0} end

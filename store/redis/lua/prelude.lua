@@ -187,9 +187,9 @@ local function take(nonce)
   set('or', was .. ' ' .. since)
   head('sending', now, 0)
 end
-local function taken() -- the head as take gave it
+local function taken() -- the head as take gave it, and whether it is alone now
   local p, was, since = unpk(call('LINDEX', key('o'), 0)), string.match(s('or'), '^(%a+) (%d+)$')
-  return {p[1], p[2], p[3], p[4], was, n('oa'), since}
+  return {p[1], p[2], p[3], p[4], was, n('oa'), since, call('LLEN', key('o')) == 1 and 1 or 0}
 end
 
 -- The lease.
