@@ -1,7 +1,7 @@
 // Package sqlite is the embedded session.Store: one SQLite file, one process.
 //
 // Ordering. Every write goes through one goroutine, the writer. It takes what
-// has queued, runs each request in a savepoint of one transaction, commits
+// has queued, runs each in one transaction (in a savepoint, if there are several), commits
 // once and only then answers: a group commit. The first request starts a batch
 // at once, nothing waits for company. So writes are one sequence, a read begun
 // after a write was answered sees it, and a request that fails takes none of

@@ -134,7 +134,7 @@ func (s *Store) commit(batch []*request) {
 		if err != nil {
 			break
 		}
-		r.err, err = s.one(r)
+		r.err, err = s.one(r, len(batch) > 1)
 	}
 	if err == nil && s.stats != before {
 		err = s.w.saveStats(s.stats)
@@ -195,11 +195,16 @@ func (s *Store) setSync(want durability) error {
 	return nil
 }
 
-// one runs a request in its savepoint. The first error is the request's own;
-// the second says that the transaction is gone.
-func (s *Store) one(r *request) (own, gone error) {
-	if _, err := s.w.exec(`SAVEPOINT r`); err != nil {
-		return nil, err
+// one runs a request of a batch, in its savepoint if others share the
+// transaction. The first error is the request's own; the second says that the
+// transaction is gone.
+func (s *Store) one(r *request, shared bool) (own, gone error) {
+	undo, over := []string{`ROLLBACK`, `BEGIN IMMEDIATE`}, []string(nil)
+	if shared {
+		undo, over = []string{`ROLLBACK TO r`}, []string{`RELEASE r`}
+		if _, err := s.w.exec(`SAVEPOINT r`); err != nil {
+			return nil, err
+		}
 	}
 	before := s.stats
 	own = r.do(&tx{conn: s.w, now: s.now(), stats: &s.stats, sweep: &s.sweep})
@@ -209,13 +214,19 @@ func (s *Store) one(r *request) (own, gone error) {
 			s.stats.Fenced++
 		}
 		s.note(own)
-		if _, err := s.w.exec(`ROLLBACK TO r`); err != nil {
-			// A full or failing disk ends the transaction by itself.
-			return own, fmt.Errorf("%w: the transaction was lost: %w", session.ErrFull, err)
+		for _, do := range undo {
+			if _, err := s.w.exec(do); err != nil {
+				// A full or failing disk ends the transaction by itself.
+				return own, fmt.Errorf("%w: the transaction was lost: %w", session.ErrFull, err)
+			}
 		}
 	}
-	_, err := s.w.exec(`RELEASE r`)
-	return own, err
+	for _, do := range over {
+		if _, err := s.w.exec(do); err != nil {
+			return own, err
+		}
+	}
+	return own, nil
 }
 
 // note keeps what an error of the disk says about the next write.
