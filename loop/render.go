@@ -73,7 +73,7 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 	case session.RowUser:
 		u := session.DecodeUser(r)
 		tr.askers = map[session.UserID]bool{}
-		for _, in := range u.Inputs {
+		for _, in := range slices.Concat(u.Inputs, u.Again) {
 			tr.askers[in.From.ID] = true
 		}
 		tr.user = []string{tr.userText(u)}
@@ -187,7 +187,13 @@ func (tr *transcript) calls(calls []session.Call) []session.Call {
 // them m1, m2 …; a name is given once, as data.
 func (tr *transcript) userText(u session.UserRow) string {
 	var parts []string
-	for _, in := range u.Inputs {
+	if len(u.Again) > 0 {
+		parts = append(parts, sentAgain)
+	}
+	for _, in := range slices.Concat(u.Again, u.Inputs) {
+		if in.Retry != 0 {
+			continue // it has no text: what it sends again has
+		}
 		text := inputText(in)
 		if in.Shared {
 			_, known := tr.labels[in.From.ID]
@@ -204,6 +210,9 @@ func (tr *transcript) userText(u session.UserRow) string {
 	}
 	return tr.text(joinUser(parts))
 }
+
+// sentAgain begins the inputs of a turn that failed or was stopped (/retry).
+const sentAgain = "[asked again, because the attempt above ended before it was answered; what it did is above]"
 
 func joinUser(parts []string) string { return strings.Join(parts, "\n\n") }
 

@@ -35,6 +35,7 @@ func Commands() []*Command {
 		{Name: "queue", Short: "q", Args: "TEXT", Help: "run TEXT after this task", run: explicit(steer.Queue)},
 		{Name: "interrupt", Short: "i", Args: "TEXT", Help: "stop the task and run TEXT", run: explicit(steer.Interrupt)},
 		{Name: "stop", Args: "[all]", Help: "stop the task; what waits is held (all: dropped)", run: (*Hub).cmdStop},
+		{Name: "retry", Help: "send what failed or was stopped again", run: (*Hub).cmdRetry},
 		{Name: "pending", Help: "list what waits", run: (*Hub).cmdPending},
 		{Name: "cancel", Help: "in reply to a message that waits: drop it", run: (*Hub).cmdCancel},
 		{Name: "btw", Args: "TEXT", Help: "ask beside the task, without touching it", run: (*Hub).cmdBtw},
@@ -290,7 +291,7 @@ func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) 
 			buttons = append(buttons, Button{Text: "Run " + n, Data: "run:" + t})
 		case e.Want == steer.Steer:
 			buttons = append(buttons, Button{Text: "Queue " + n, Data: "queue:" + t})
-		case lane.Turn != 0:
+		case lane.Turn != 0 && decodeInput(e).Retry == 0: // which has no text to steer with
 			buttons = append(buttons, Button{Text: "Send " + n + " now", Data: "now:" + t})
 		}
 		buttons = append(buttons, Button{Text: "Drop " + n, Data: "drop:" + t})

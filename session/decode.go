@@ -90,11 +90,12 @@ func decodeTool(r Row) ToolRow {
 	return t
 }
 
-// rowInputs are the inputs a row holds.
+// rowInputs are the inputs a row holds, those it sends again too.
 func rowInputs(r Row) []Input {
 	switch r.Type {
 	case RowUser, RowFold:
-		return DecodeUser(r).Inputs
+		u := DecodeUser(r)
+		return append(u.Inputs, u.Again...)
 	case RowSteer:
 		return []Input{decodeRowInput(r)}
 	}

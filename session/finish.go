@@ -71,6 +71,13 @@ func (t *Turn) pairs() []Row {
 
 // recall reads what people saw of the turn's messages before the crash.
 func (t *Turn) recall() {
+	for _, r := range t.rows[turnStart(t.rows, t.number):] {
+		if r.Type == RowUser {
+			for _, in := range DecodeUser(r).Again {
+				t.waited[in.Ticket] = true // people saw it fail
+			}
+		}
+	}
 	fates, err := t.h.Store.Fates(t.life, t.a.key, 64)
 	if err != nil {
 		t.h.note(t.life, "read fates", err)
@@ -117,7 +124,11 @@ func (t *Turn) finish(out Outcome) ended {
 			c.Outs = t.outs(PartNotice, out.Text+"\n\n"+markInterrupted, "cut")
 		}
 		if t.h.tells(t.a.key, out.Public) {
-			c.Outs = append(c.Outs, t.outs(PartNotice, "⚠ "+out.Public, "fail")...)
+			var retry []Button
+			if !out.HoldRest && len(t.inputs) > 0 { // else an admin must do something first
+				retry = []Button{{Text: buttonRetry, Data: fmt.Sprintf("retry:%d", t.number)}}
+			}
+			c.Outs = append(c.Outs, t.outs(PartNotice, "⚠ "+out.Public, "fail", retry...)...)
 		}
 	default:
 		panic("a turn cannot end as " + string(out.End))
@@ -149,8 +160,8 @@ func (t *Turn) finish(out Outcome) ended {
 
 // outs cuts a text of the turn into parts. It hangs on the message it answers
 // when other messages came between, and in groups always.
-func (t *Turn) outs(kind PartKind, text, id string) []PartNew {
-	o := Outgoing{Key: t.a.key, Kind: kind, Markdown: text}
+func (t *Turn) outs(kind PartKind, text, id string, buttons ...Button) []PartNew {
+	o := Outgoing{Key: t.a.key, Kind: kind, Markdown: text, Buttons: buttons}
 	t.mu.Lock()
 	between := t.waiting > 0
 	t.mu.Unlock()

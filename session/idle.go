@@ -78,18 +78,26 @@ func (a *actor) keepForJobs(life context.Context) time.Duration {
 func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Duration {
 	r := Begin{Take: nil}
 	var row UserRow
+	rows, err := a.rows(life, lane)
+	if err != nil {
+		a.h.note(life, "read rows", err)
+		return 100 * time.Millisecond
+	}
 	for _, e := range lane.Slot {
 		if !slices.Contains(tickets, e.Ticket) {
 			continue
 		}
+		in := decodeInput(e)
 		may, admin := a.h.Access.Still(life, a.key, e.Author)
+		if may && in.Retry != 0 {
+			may = takeAgain(rows, in.Retry, &row, &r)
+		}
 		if !may {
 			if !a.refuse(life, e) {
 				return 100 * time.Millisecond
 			}
 			continue
 		}
-		in := decodeInput(e)
 		in.Admin = admin
 		row.Inputs = append(row.Inputs, in)
 		r.Take = append(r.Take, Take{Ticket: e.Ticket, Version: e.Version})
@@ -103,16 +111,11 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 	if len(r.Take) == 0 {
 		return time.Millisecond // all were refused: look again
 	}
-	return a.open(life, lane, r, row)
+	return a.open(life, lane, r, row, rows)
 }
 
-// open writes the turn's first rows and starts it.
-func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow) time.Duration {
-	rows, err := a.rows(life, lane)
-	if err != nil {
-		a.h.note(life, "read rows", err)
-		return 100 * time.Millisecond
-	}
+// open writes the turn's first rows behind rows and starts it.
+func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows []Row) time.Duration {
 	head, err := a.h.Agent.Head(life, a.key, lastHead(rows))
 	if err != nil {
 		a.h.note(life, "make head", err)
@@ -152,6 +155,10 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow) time
 	rows = append(rows, r.Rows...)
 	a.h.history.put(a.key, lane.Gen, rows)
 	waited := map[int64]bool{}
+	for _, in := range row.Again {
+		waited[in.Ticket] = true // people see that it failed
+		a.sign(in, FateRunning, b.Lane.Turn, true)
+	}
 	for _, in := range row.Inputs {
 		waited[in.Ticket] = a.waited(lane, in.Ticket)
 		a.sign(in, FateRunning, b.Lane.Turn, waited[in.Ticket])
@@ -214,7 +221,12 @@ func (a *actor) tellJobs(life context.Context, lane Lane, over []Job) time.Durat
 			r.Owner = UserID(jobOwner(j))
 			row.Event += jobEvent(j)
 		}
-		return a.open(life, lane, r, row)
+		rows, err := a.rows(life, lane)
+		if err != nil {
+			a.h.note(life, "read rows", err)
+			return 100 * time.Millisecond
+		}
+		return a.open(life, lane, r, row, rows)
 	}
 	p := Post{Key: a.key}
 	for _, j := range over {

@@ -78,6 +78,9 @@ type Input struct {
 	Explicit string `json:"explicit,omitempty"`
 	Edited   bool   `json:"edited,omitempty"` // an edit of the running turn's own message
 	Late     bool   `json:"late,omitempty"`   // came in a backlog
+	// Retry is the turn whose inputs are sent again; the input has no text of
+	// its own then.
+	Retry int64 `json:"retry,omitempty"`
 }
 
 // An InputPart is one platform message of an input.

@@ -29,6 +29,9 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		}
 		return h.stop(ctx, p, m, false)
 	}
+	if verb == "retry" {
+		return h.retry(ctx, p, m, lane, n)
+	}
 	var entry *Entry
 	for i := range lane.Slot {
 		if lane.Slot[i].Ticket == n {
@@ -56,6 +59,9 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		// The owner lets another's message in; nobody steers a foreign turn.
 		if !owner {
 			return h.reply(ctx, m, textNotSteer)
+		}
+		if decodeInput(*entry).Retry != 0 {
+			return h.reply(ctx, m, textExpired)
 		}
 		if len(decodeInput(*entry).text()) > SteerMaxBytes {
 			return h.reply(ctx, m, textLongSteer)

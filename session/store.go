@@ -365,7 +365,7 @@ type Post struct {
 	Prefs  []byte // not nil: replaces the lane's; creates the lane
 	Title  string // not empty: replaces the title
 	Jobs   []Job  // replaces known jobs by id (Told removes); unknown ids are ignored: they were told already
-	Add    []Job  // inserted unless the id is known
+	Add    []Job  // inserted unless the id is known; none is Told
 	Outs   []PartNew
 }
 
@@ -484,8 +484,15 @@ type Fate struct {
 	Changed int64       `json:"changed"` // Unix ms
 }
 
-// FateSet moves the fate of a ticket. Waited stays true once a state of
-// waiting (queued, pending, held) was set.
+// Again reports whether s takes an input once more that failed or was stopped
+// with an earlier turn (/retry): nothing else moves a final fate.
+func (f Fate) Again(s FateSet) bool {
+	return (f.State == FateFailed || f.State == FateStopped) && s.State == FateRunning && s.Turn > f.Turn
+}
+
+// FateSet moves the fate of a ticket; a final one moves only as Fate.Again
+// says, and then forgets its step. Waited stays true once a state of waiting
+// (queued, pending, held) was set.
 type FateSet struct {
 	Ticket int64
 	State  FateState

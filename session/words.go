@@ -15,6 +15,7 @@ const (
 	rowStopped      = "Stopped before answering."
 	rowFailed       = "Failed before answering."
 	markInterrupted = "— interrupted"
+	buttonRetry     = "Retry"
 
 	bodyInterrupted = "interrupted, result unknown; not run again"
 	jobLostBody     = "ended by restart, result unknown"
@@ -27,6 +28,9 @@ const (
 	textNotYours     = "Only the task's owner or an admin can do that."
 	textStopped      = "Stopped."
 	textNothingRuns  = "Nothing is running."
+	textNoRetry      = "Nothing to send again: that task did not fail and was not stopped, or is of an earlier conversation."
+	textRetried      = "That was sent again already."
+	textRetryBusy    = "A task is running. What failed before can be sent again when it is done."
 	textNotPending   = "That message does not wait any more."
 	textDropped      = "Dropped."
 	textExpired      = "That button is out of date."
@@ -126,7 +130,12 @@ func textEntry(n int, e Entry, now time.Time) string {
 	if e.Held {
 		what = "held"
 	}
-	return fmt.Sprintf("%d. %s, %s: %s", n, what, ago(now.Sub(e.At)), CleanLine(decodeInput(e).text(), 60))
+	in := decodeInput(e)
+	text := CleanLine(in.text(), 60)
+	if in.Retry != 0 {
+		text = fmt.Sprintf("what turn %d was asked, again", in.Retry)
+	}
+	return fmt.Sprintf("%d. %s, %s: %s", n, what, ago(now.Sub(e.At)), text)
 }
 
 // jobEvent is what a turn that was started by a job's end is given: data.

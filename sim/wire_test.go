@@ -220,6 +220,10 @@ func (w *wireWorld) event(text string) {
 		w.ids[id] = len(w.ids) + 1
 		return
 	}
+	if label, ok := strings.CutPrefix(text, "ann presses "); ok {
+		w.press(label)
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	words := strings.Fields(text)
@@ -352,7 +356,7 @@ func (w *wireWorld) saw(c telegramtest.Call) string {
 		if silent, _ := c.Params["disable_notification"].(bool); silent {
 			how = "bot, silently"
 		}
-		return how + ": " + oneLine(c.String("text"))
+		return how + ": " + oneLine(c.String("text")) + keys(c)
 	case "editMessageText":
 		return "bot changes its message: " + oneLine(c.String("text"))
 	case "deleteMessage":

@@ -51,7 +51,7 @@ type Outbox struct {
 	mu      sync.Mutex // guards what follows
 	workers map[session.Key]*worker
 	signers map[session.Key]*signer
-	stages  map[signed]int // the furthest stage signed, of recent inputs
+	stages  map[signed]shown // the furthest state signed, of recent inputs
 	closed  bool
 	wg      sync.WaitGroup
 }
@@ -60,6 +60,12 @@ type Outbox struct {
 type signed struct {
 	key    session.Key
 	ticket int64
+}
+
+// shown is how far an input was shown to be.
+type shown struct {
+	turn  int64
+	stage int
 }
 
 // stagesKept bounds what is remembered of shown states: far more than can be
@@ -87,7 +93,7 @@ var _ session.Outbox = (*Outbox)(nil)
 func New(ctx context.Context, o Options) *Outbox {
 	b := &Outbox{
 		Options: o, platforms: map[session.PlatformName]session.Platform{},
-		workers: map[session.Key]*worker{}, signers: map[session.Key]*signer{}, stages: map[signed]int{},
+		workers: map[session.Key]*worker{}, signers: map[session.Key]*signer{}, stages: map[signed]shown{},
 	}
 	b.life, b.stop = context.WithCancel(ctx)
 	return b

@@ -20,13 +20,14 @@ func (b *Outbox) Sign(key session.Key, f session.Fate) {
 	id := signed{key, f.Ticket}
 	// Two goroutines that tell of two steps may do so in either order: the
 	// further one stands.
-	if last, ok := b.stages[id]; ok && last > f.State.Stage() {
+	now := shown{f.Turn, f.State.Stage()}
+	if last, ok := b.stages[id]; ok && !last.before(now) {
 		return
 	}
 	if len(b.stages) >= stagesKept {
 		clear(b.stages)
 	}
-	b.stages[id] = f.State.Stage()
+	b.stages[id] = now
 	s := b.signers[key]
 	if s == nil {
 		s = &signer{}
@@ -41,6 +42,15 @@ func (b *Outbox) Sign(key session.Key, f session.Fate) {
 		}
 	}
 	s.pending = append(s.pending, f)
+}
+
+// before reports whether now may replace s. A later turn that takes an input
+// again begins its life anew (/retry); a state before any turn has none.
+func (s shown) before(now shown) bool {
+	if s.turn != 0 && now.turn != 0 && s.turn != now.turn {
+		return s.turn < now.turn
+	}
+	return s.stage <= now.stage
 }
 
 // signTries is how often one sign is tried: it is only a sign, the state

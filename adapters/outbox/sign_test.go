@@ -124,3 +124,23 @@ func TestSignsBeside(t *testing.T) {
 		}
 	})
 }
+
+// A turn that takes an input again begins its life anew; what is still told of
+// the turn before it comes too late.
+func TestSignOfLaterTurn(t *testing.T) {
+	play(t, func(w *world) {
+		of := func(turn int64, s session.FateState) session.Fate {
+			f := fate(1, s)
+			f.Turn = turn
+			return f
+		}
+		for _, f := range []session.Fate{
+			fate(1, session.FateAccepted), of(3, session.FateRunning), of(3, session.FateFailed), of(5, session.FateRunning),
+			of(3, session.FateStopped), fate(1, session.FateQueued), of(5, session.FateAnswered), of(5, session.FateRunning),
+		} {
+			w.out.Sign(room, f)
+			w.rest(time.Second)
+		}
+		w.wantSigns("0 1 accepted", "1 1 running", "2 1 failed", "3 1 running", "6 1 answered")
+	})
+}

@@ -239,8 +239,8 @@ func (t *tx) setFate(l *lane, s session.FateSet) error {
 		return nil
 	}
 	_, err := t.exec(`UPDATE fate SET state = ?, final = ?, changed = ?, waited = waited OR ?,
-		turn = CASE WHEN ?5 = 0 THEN turn ELSE ?5 END, step = CASE WHEN ?6 = 0 THEN step ELSE ?6 END
-		WHERE lane = ?7 AND ticket = ?8 AND final = 0`,
+		turn = CASE WHEN ?5 = 0 THEN turn ELSE ?5 END, step = CASE WHEN ?6 = 0 AND final = 0 THEN step ELSE ?6 END
+		WHERE lane = ?7 AND ticket = ?8 AND (final = 0 OR state IN ('failed', 'stopped') AND ?1 = 'running' AND ?5 > turn)`,
 		string(s.State), s.State.Final(), ms(t.now), s.State.Waits(), s.Turn, s.Step, l.id, s.Ticket)
 	return err
 }

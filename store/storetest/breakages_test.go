@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"coxswain/session"
@@ -296,6 +297,17 @@ var breakages = []breakage{
 			for _, set := range r.sets {
 				if f := l.fate(set.Ticket); f != nil && f.State.Final() {
 					f.State = session.FateRunning
+				}
+			}
+		})
+	}},
+	{"what failed is not taken again", "fates/a later turn", func(s *broken) {
+		var was []session.Fate
+		askedOf(s, func(l *lane, _ *session.Begin) { was = slices.Clone(l.fates) })
+		answeredOf(s, func(l *lane, _ *session.Begin, _ *session.Begun) {
+			for _, f := range was {
+				if g := l.fate(f.Ticket); g != nil && f.State.Final() {
+					*g = f
 				}
 			}
 		})

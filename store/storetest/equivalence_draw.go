@@ -222,6 +222,9 @@ func (p *player) begin(l *played, c command) {
 		for _, t := range r.Take {
 			r.Fates = append(r.Fates, session.FateSet{Ticket: t.Ticket, State: session.FateRunning})
 		}
+		if c.bit(4) { // what an earlier turn left, taken again
+			r.Fates = append(r.Fates, session.FateSet{Ticket: 1 + int64(c.Pick), State: session.FateRunning})
+		}
 		for _, j := range lane.Jobs {
 			if c.bit(2) && j.State != session.JobRunning {
 				r.Jobs = append(r.Jobs, j.ID)

@@ -207,6 +207,11 @@ func (p *player) post(l *played, c command) {
 	if c.bit(3) {
 		r.Jobs = []session.Job{p.job(p.lane(l), c)}
 	}
+	if c.bit(4) {
+		j := p.job(p.lane(l), c)
+		j.Told = false // what is told is not kept
+		r.Add = []session.Job{j}
+	}
 	got, word := both(p, r, func(st session.Store) (session.Posted, error) { return st.Post(p.ctx, r) })
 	if got.Dup {
 		word = "dup"

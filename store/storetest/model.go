@@ -189,8 +189,11 @@ func (l *lane) fate(ticket int64) *session.Fate {
 
 func (l *lane) setFate(now time.Time, s session.FateSet) {
 	f := l.fate(s.Ticket)
-	if f == nil || s.State == "" || f.State.Final() {
+	if f == nil || s.State == "" || f.State.Final() && !f.Again(s) {
 		return
+	}
+	if f.State.Final() {
+		f.Step = 0 // it went in at a step of the turn before
 	}
 	f.State, f.Changed = s.State, now.UnixMilli()
 	f.Waited = f.Waited || s.State.Waits()

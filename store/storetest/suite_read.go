@@ -14,6 +14,7 @@ func fateRules() []rule {
 		{"fates/waited stays true", (*env).fatesWaited},
 		{"fates/a settle that comes late changes nothing", (*env).fatesLate},
 		{"fates/a final state stays", (*env).fatesFinal},
+		{"fates/a later turn takes what failed or was stopped again", (*env).fatesAgain},
 		{"fates/zero turn and step leave what is there", (*env).fatesLeave},
 		{"fates/settle touches nothing else", (*env).fatesSettle},
 	}
@@ -104,6 +105,38 @@ func (e *env) fatesFinal() {
 	e.settle(session.FateSet{Ticket: t, State: session.FateDropped}) // a drain does not move it either
 	e.drain(l)
 	e.equal(e.fate(t).State, session.FateDropped, "a final fate after a drain")
+}
+
+func (e *env) fatesAgain() {
+	for _, final := range []session.FateState{session.FateAnswered, session.FateFailed, session.FateDropped, session.FateStopped} {
+		t := e.put()
+		e.settle(session.FateSet{Ticket: t, State: session.FateAttached, Turn: e.lane().Turns + 1, Step: 4})
+		l := e.turn()
+		c := e.step(endRow())
+		c.End, c.Fates = true, []session.FateSet{{Ticket: t, State: final}}
+		e.commit(l, c)
+		was := e.fate(t)
+		e.clk.step(time.Second)
+		b := e.beginning(me, e.put())
+		b.Fates = []session.FateSet{{Ticket: t, State: session.FateRunning}}
+		r, err := e.st.Begin(e.ctx, b)
+		e.must(err, "begin")
+		want := was
+		if final == session.FateFailed || final == session.FateStopped {
+			want.State, want.Turn, want.Step, want.Changed = session.FateRunning, r.Lane.Turn, 0, e.clk.now().UnixMilli()
+		}
+		e.equal(e.fate(t), want, "fate taken again after "+string(final))
+		e.end(r.Lease)
+		// Its own turn again, or an earlier one, does not.
+		e.settle(session.FateSet{Ticket: t, State: session.FateFailed})
+		want = e.fate(t)
+		l = e.turn()
+		c = e.step()
+		c.Fates = []session.FateSet{{Ticket: t, State: session.FateRunning, Turn: want.Turn}, {Ticket: t, State: session.FateRunning}}
+		e.commit(l, c)
+		e.equal(e.fate(t), want, "fate set by no later turn")
+		e.end(l)
+	}
 }
 
 func (e *env) fatesLeave() {

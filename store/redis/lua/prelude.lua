@@ -109,7 +109,10 @@ local function fate(t, state, turn, step)
   local raw = state ~= '' and call('HGET', key('f'), t)
   if not raw then return end
   local f = unpk(raw)
-  if FINAL[f[1]] then return end
+  if FINAL[f[1]] then -- taken once more by a later turn (Fate.Again)
+    if not ((f[1] == 'failed' or f[1] == 'stopped') and state == 'running' and (turn or 0) > f[2]) then return end
+    f[3] = 0
+  end
   f[1], f[4], f[6] = state, WAITS[state] or f[4], now
   if (turn or 0) ~= 0 then f[2] = turn end
   if (step or 0) ~= 0 then f[3] = step end
