@@ -18,6 +18,8 @@ type Loop struct {
 	tools []byte // wire bytes
 	print string // of the head this build and configuration would render
 
+	printTail []byte // how such a head ends, as stored
+
 	mu    sync.Mutex // guards the cache, not what is in an entry
 	cache map[session.Key]*list.Element
 	order *list.List // of *cached, newest use first
@@ -45,6 +47,7 @@ func New(o Options) (*Loop, error) {
 		print: printOf(o.System, tools, o.Model.Name(), o.Hosted),
 		cache: map[session.Key]*list.Element{}, order: list.New(),
 	}
+	l.printTail = fmt.Appendf(nil, `"print":%q}`, l.print)
 	for _, s := range specs {
 		if _, twice := l.specs[s.Name]; twice {
 			return nil, fmt.Errorf("two tools are named %q", s.Name)

@@ -159,7 +159,7 @@ func (a *Access) read(ctx context.Context, name PlatformName) (*grants, error) {
 	data, version, err := a.store.Doc(ctx, "access:"+string(name))
 	if err != nil {
 		if g != nil {
-			return g, nil // an older answer beats none: grants only ever add
+			return g, nil // an older answer beats none: while the store is away nothing is accepted from anybody
 		}
 		return nil, fmt.Errorf("read grants: %w", err)
 	}

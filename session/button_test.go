@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -233,6 +234,34 @@ func TestStopEndsJobs(t *testing.T) {
 			if len(all) != 1 || len(all[0].Buttons) != 2 || all[0].Buttons[0].Data != "run:2" {
 				t.Errorf("%s: said %+v; want one answer with buttons to run and drop", text, all)
 			}
+		})
+	}
+}
+
+// A /cancel or a button whose answer died with the process is delivered again:
+// it says what it did then, not that there is nothing to do (I2).
+func TestDropRedelivered(t *testing.T) {
+	for _, how := range []string{"/cancel", "drop"} {
+		play(t, set{mode: steer.Queue}, func(w *world) {
+			w.deliver(w.says("ann", "ann", "a task"))
+			waits := w.deliver(w.says("ann", "ann", "more"))
+			m := w.says("ann", "ann", "/cancel")
+			m.ReplyTo = waits.ID
+			if how == "drop" {
+				m.Text, m.Kind, m.Button = "", session.KindPress, fmt.Sprintf("drop:%d", w.entry("ann").Ticket)
+			}
+			ticket := w.entry("ann").Ticket
+			if _, err := w.store.Amend(t.Context(), session.Amend{Key: key("ann"), Dedupe: m.Dedupe, Kind: session.AmendDrop, Ticket: ticket}); err != nil {
+				t.Fatal(err) // the life before came as far as this
+			}
+			w.deliver(m)
+			if got := w.said("ann"); strings.Contains(got, "does not wait") {
+				t.Errorf("%s, delivered again, said %q", how, got)
+			}
+			// Another one finds nothing.
+			m.Dedupe += "again"
+			w.deliver(m)
+			w.wantSaid("ann", "does not wait")
 		})
 	}
 }

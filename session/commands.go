@@ -309,6 +309,15 @@ func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) e
 	}
 	e, ok := entryOf(lane, m.ReplyTo)
 	if !ok {
+		fates, err := h.Store.Fates(ctx, m.Key, 0)
+		if err != nil {
+			return fmt.Errorf("read fates: %w", err)
+		}
+		for _, f := range fates {
+			if slices.Contains(f.Msgs, m.ReplyTo) {
+				return h.gone(ctx, m, f.Ticket, textDropped)
+			}
+		}
 		return h.reply(ctx, m, textNotPending)
 	}
 	if e.Author != p.ID && !p.Admin {

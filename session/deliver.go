@@ -96,6 +96,10 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	if explicit != nil {
 		want, in.Explicit = *explicit, explicit.String()
 	}
+	size := len(m.Text)
+	if e, ok := openEntry(lane, m, p.ID); ok { // one input: its first part said what it wants
+		want, size = e.Want, size+len(decodeInput(e).text())+1
+	}
 	if lane.Stop == lane.Turn {
 		lane.Turn = 0 // stopped: what is written now is not of that turn
 	}
@@ -112,7 +116,7 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 			if explicit != nil {
 				say = textNotSteer
 			}
-		case want == steer.Steer && len(m.Text) > SteerMaxBytes:
+		case want == steer.Steer && size > SteerMaxBytes:
 			want, say = steer.Queue, textLongSteer
 		}
 		r.Fate = FateQueued
@@ -154,6 +158,16 @@ func (h *Hub) accepted(ctx context.Context, m Message, r Accept, a Accepted, say
 		return h.reply(ctx, m, say)
 	}
 	return nil
+}
+
+// openEntry is the open entry that m is a further part of, as far as lane knows.
+func openEntry(lane Lane, m Message, author UserID) (Entry, bool) {
+	for _, e := range lane.Slot {
+		if m.Group != "" && e.Group == m.Group && e.Author == author && !e.Held && lane.Now.Before(e.Open) {
+			return e, true
+		}
+	}
+	return Entry{}, false
 }
 
 func partOf(m Message) InputPart {

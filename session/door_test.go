@@ -260,3 +260,24 @@ func TestBystander(t *testing.T) {
 		})
 	}
 }
+
+// The parts of a split paste may each be short enough for a note and the whole
+// not: it is queued, once, and says so once, also when a part is delivered
+// again.
+func TestLongPaste(t *testing.T) {
+	play(t, set{mode: steer.Steer}, func(w *world) {
+		w.deliver(w.says("ann", "ann", "a task"))
+		for i := range 4 {
+			m := w.says("ann", "ann", strings.Repeat("x", 3000))
+			m.Group, m.OpenFor = "paste", time.Second
+			for range 2 {
+				w.deliver(m)
+			}
+			e := w.entry("ann")
+			if want := map[bool]steer.Mode{true: steer.Queue, false: steer.Steer}[i >= 2]; e.Want != want || len(e.Msgs) != i+1 || e.Open.IsZero() {
+				t.Errorf("after %d parts: %v, messages %v, open till %v; want %v", i+1, e.Want, e.Msgs, e.Open, want)
+			}
+		}
+		w.wantSaid("ann", "Too long to steer in")
+	})
+}

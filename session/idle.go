@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -154,6 +155,9 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows
 	}
 	rows = append(rows, r.Rows...)
 	a.h.history.put(a.key, lane.Gen, rows)
+	maps.DeleteFunc(a.queued, func(ticket int64, _ bool) bool { // taken before
+		return !slices.ContainsFunc(lane.Slot, func(e Entry) bool { return e.Ticket == ticket })
+	})
 	waited := map[int64]bool{}
 	for _, in := range row.Again {
 		waited[in.Ticket] = true // people see that it failed

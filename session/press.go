@@ -39,7 +39,7 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		}
 	}
 	if entry == nil {
-		return h.reply(ctx, m, textNotPending)
+		return h.gone(ctx, m, n, "")
 	}
 	own := entry.Author == p.ID || p.Admin
 	owner := lane.Turn != 0 && h.maySteer(lane.Owner, p.ID, p.Admin)
@@ -74,6 +74,23 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		return h.reply(ctx, m, textNotPending)
 	}
 	return err
+}
+
+// gone answers what asks for an entry that does not wait any more: with done
+// if m itself took it out, was cut off before its answer and is delivered
+// again; its mark says so.
+func (h *Hub) gone(ctx context.Context, m Message, ticket int64, done string) error {
+	r, err := h.Store.Amend(ctx, Amend{Key: m.Key, Dedupe: m.Dedupe, Kind: AmendDrop, Ticket: ticket})
+	if err != nil {
+		return fmt.Errorf("look for the change: %w", err)
+	}
+	switch {
+	case !r.Dup || !r.Done:
+		return h.reply(ctx, m, textNotPending)
+	case done == "":
+		return nil
+	}
+	return h.reply(ctx, m, done)
 }
 
 // asideJob is the name of the stored job that is a question beside the turn.

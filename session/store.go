@@ -198,7 +198,8 @@ type Accept struct {
 	// Group is open (now < Open) and the sum stays within EntryMaxBytes, the part
 	// is added to it: "\n" and Data go behind the entry's Data, Msg behind its
 	// Msgs (and its fate's), its Open becomes now+Open (0 closes it), its Version
-	// grows, ticket and Want stay; nothing else happens. Else it is a new entry.
+	// grows, ticket and Want stay, but a part that wants to be queued makes a
+	// steer queue (fate FateQueued); nothing else happens. Else it is a new entry.
 	Append bool
 	Title  string // sets the lane's title if it has none
 	// Full is sent when the slot is full; nothing else is stored then but the

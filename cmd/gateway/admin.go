@@ -22,6 +22,7 @@ import (
 type admin struct {
 	store  session.Store
 	access *session.Access
+	files  *workspaces
 	parts  *parts // nil without a running gateway
 }
 
@@ -225,9 +226,13 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	if errors.Is(err, session.ErrHeld) {
 		return nil, fmt.Errorf("session %s is running; stop it first (/stop)", name)
 	}
-	if err == nil && a.parts != nil {
+	if err != nil {
+		return nil, err
+	}
+	if a.parts != nil {
 		a.parts.hub.Forget(key)
 	}
+	err = a.files.remove(key)
 	return map[string]string{"deleted": name}, err
 }
 

@@ -141,7 +141,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 		Together: c.Queue.Together, LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
 		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
 	})
-	p.admin = &admin{store: p.store, access: p.access, parts: p}
+	p.admin = &admin{store: p.store, access: p.access, files: p.files, parts: p}
 	return p, p.platforms()
 }
 

@@ -203,11 +203,33 @@ func TestSessionsBesideAndWithout(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("stop: %v", err)
 	}
+	files, err := p.files.dir(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(files, "notes.txt"), []byte("hers"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if code, _, stderr := shell(t, "sessions", "delete", "web:one"); code != 0 {
 		t.Errorf("delete: %s", stderr)
 	}
+	if _, err := os.Stat(files); !os.IsNotExist(err) {
+		t.Errorf("the workspace of a deleted session: %v; want none", err)
+	}
 	code, _, stderr = shell(t, "sessions", "show", "web:one")
 	oneLine(t, code, stderr, "there is no session web:one")
+}
+
+// Looking around in a folder where nothing ran makes nothing there.
+func TestNoStoreYet(t *testing.T) {
+	workIn(t)
+	for _, args := range [][]string{{"sessions"}, {"pair"}, {"sessions", "delete", "web:one"}} {
+		code, _, stderr := shell(t, args...)
+		oneLine(t, code, stderr, "nothing has run here yet: there is no data/gateway.db")
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("made %v, %v; want nothing", left, err)
+	}
 }
 
 func waitFor(t *testing.T, cond func() bool) {

@@ -354,6 +354,19 @@ func (c *Config) dataDir() string {
 	return filepath.Dir(c.Workspace.Dir)
 }
 
+// storeExists refuses to look into an embedded store that is not there: opening
+// it would make it, in whatever folder the shell happens to be.
+func (c *Config) storeExists() error {
+	path, ok := strings.CutPrefix(string(c.Store.URL), "sqlite:")
+	if !ok {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(textNoStore, path)
+	}
+	return nil // any other fault is told by opening it
+}
+
 // mode is the configured mode of a platform.
 func (c *Config) mode(own string) steer.Mode {
 	if own == "" {

@@ -48,11 +48,14 @@ func open(ctx context.Context, c Config) (*console, error) {
 	if k, err := dial(c); err == nil {
 		return k, nil
 	}
+	if err := c.storeExists(); err != nil {
+		return nil, err
+	}
 	st, err := openStore(ctx, c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	a := &admin{store: st, access: session.NewAccess(st, policies(c))}
+	a := &admin{store: st, access: session.NewAccess(st, policies(c)), files: &workspaces{root: c.Workspace.Dir}}
 	return &console{http: &http.Client{Transport: direct{a.handler()}}, close: st.Close}, nil
 }
 

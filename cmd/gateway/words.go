@@ -21,5 +21,6 @@ const systemPrompt = `You are an agent that people reach through a chat. Work wi
 const (
 	textDemo      = "No model key is set: the built-in demo answers. It is a script. Set OPENAI_API_KEY for a model."
 	textEveryone  = "platforms.telegram.allow_users is \"*\": everyone on Telegram may talk to this gateway."
+	textNoStore   = "nothing has run here yet: there is no %s; gateway run makes it, --config names another set-up"
 	textNoGateway = "no gateway is running here (nothing answers at %s); start one with: gateway run"
 )

@@ -40,6 +40,14 @@ func (w *workspaces) dir(key session.Key) (string, error) {
 	return dir, nil
 }
 
+// remove deletes a session's directory with all that is in it.
+func (w *workspaces) remove(key session.Key) error {
+	if err := os.RemoveAll(filepath.Join(w.root, dirName(key))); err != nil {
+		return fmt.Errorf("delete workspace: %w", err)
+	}
+	return nil
+}
+
 // dirName keeps ids of ordinary letters readable and hashes all others.
 func dirName(key session.Key) string {
 	s := key.String()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"coxswain/session"
+	"coxswain/steer"
 )
 
 // Accept implements session.Store. Durable.
@@ -55,11 +56,20 @@ func (t *tx) place(l *lane, r session.Accept) (session.Accepted, error) {
 		e.Data = append(append(bytes.Clone(e.Data), '\n'), r.Data...)
 		e.Msgs = append(e.Msgs, r.Msg)
 		e.Open, e.Version = open, e.Version+1
+		demoted := e.Want == steer.Steer && r.Want == steer.Queue
+		if demoted {
+			e.Want = steer.Queue
+		}
 		if err := t.update(l, e); err != nil {
 			return session.Accepted{}, err
 		}
 		if err := t.fateMsg(l, e.Ticket, r.Msg); err != nil {
 			return session.Accepted{}, err
+		}
+		if demoted {
+			if err := t.setFate(l, session.FateSet{Ticket: e.Ticket, State: session.FateQueued}); err != nil {
+				return session.Accepted{}, err
+			}
 		}
 		return session.Accepted{Outcome: session.AcceptJoined, Ticket: e.Ticket}, nil
 	}

@@ -274,6 +274,10 @@ func (m *Model) Accept(_ context.Context, r session.Accept) (session.Accepted, e
 				if f := l.fate(t); f != nil {
 					f.Msgs = append(f.Msgs, r.Msg)
 				}
+				if e.Want == steer.Steer && r.Want == steer.Queue {
+					e.Want = steer.Queue
+					l.setFate(now, session.FateSet{Ticket: t, State: session.FateQueued})
+				}
 				l.mark(now, r.Dedupe, mark{ticket: t})
 				return session.Accepted{Outcome: session.AcceptJoined, Ticket: t, Lane: l.view(now)}, nil
 			}

@@ -20,6 +20,7 @@ func doorRules() []rule {
 		{"accept/the cap counts what waits and is not held", (*env).acceptCapHeld},
 		{"accept/an idle lane is never full", (*env).acceptIdleNeverFull},
 		{"accept/T4 a part joins the open entry", (*env).acceptJoins},
+		{"accept/a part makes a steer queue", (*env).acceptDemotes},
 		{"accept/T5 a part joins nothing else", (*env).acceptJoinsNothingElse},
 		{"accept/a part joins a full slot", (*env).acceptJoinsFull},
 		{"accept/an entry grows to 64 KiB", (*env).acceptJoinSize},
@@ -187,6 +188,21 @@ func (e *env) acceptJoins() {
 		e.errorf("a part joined an entry that was closed")
 	}
 	e.equal(e.stats().Accepted, int64(3), "accepted") // the turn's, this one, the last
+}
+
+// acceptDemotes: a part says that the whole is too long for a note.
+func (e *env) acceptDemotes() {
+	e.turn()
+	t := e.put(opens("g", time.Second), steers(1))
+	e.accept(joins("g", time.Second), steers(1))
+	e.equal(e.entry(t).Want, steer.Steer, "want after a part that may go in")
+	e.equal(e.fate(t).State, session.FatePending, "fate")
+	e.accept(joins("g", time.Second), wants(steer.Queue, 1))
+	e.equal(e.entry(t).Want, steer.Queue, "want after one that may not")
+	e.equal(e.entry(t).Open.IsZero(), false, "closed")
+	e.equal(e.fate(t).State, session.FateQueued, "fate")
+	e.accept(joins("g", time.Second), steers(1))
+	e.equal(e.entry(t).Want, steer.Queue, "want after another part")
 }
 
 func (e *env) acceptJoinsNothingElse() {

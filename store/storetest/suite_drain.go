@@ -36,7 +36,7 @@ func (e *env) drainMoves() {
 	l := e.batch()
 	a := e.put(steers(1))
 	b := e.put(steers(1), opens("g", time.Second))
-	e.put(joins("g", 0))
+	e.put(joins("g", 0), wants(steer.Steer, 0))
 	e.clk.step(time.Second)
 	slot := e.lane().Slot
 	c := e.step()

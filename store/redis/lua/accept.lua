@@ -25,6 +25,8 @@ for _, t in ipairs(join == 1 and group ~= '' and wait or {}) do
       and call('HSTRLEN', key('d'), t) + 1 + #data <= max then
     call('HSET', key('d'), t, call('HGET', key('d'), t) .. '\n' .. data)
     e[VER], e[OPEN], e[MSGS][#e[MSGS] + 1] = e[VER] + 1, open, msg
+    local demoted = e[WANT] == STEER and want == 0 -- the whole is too long for a note
+    if demoted then e[WANT] = 0 end
     put(t)
     local f = call('HGET', key('f'), t)
     if f then
@@ -32,6 +34,7 @@ for _, t in ipairs(join == 1 and group ~= '' and wait or {}) do
       f[7][#f[7] + 1] = msg
       call('HSET', key('f'), t, pack(f))
     end
+    if demoted then fate(t, 'queued') end
     return finish('JOINED', t)
   end
 end
