@@ -31,6 +31,7 @@ const (
 type Policy struct {
 	AllowUsers []string // "*" = everyone
 	AllowChats []string // chats in which everybody may talk to the bot
+	AllowRoles []string // who has one of these where they write may talk as AllowUsers do
 	Admins     []string
 	Pairing    Pairing
 	// Everyone is an admin: the adapter has authenticated them itself (web).
@@ -106,8 +107,9 @@ func (a *Access) authorize(ctx context.Context, m Message) (Principal, verdict, 
 		return Principal{}, ignored, err
 	}
 	p.Admin = pol.isAdmin(g, m.From.ID)
+	p.roles = pol.named(m.From.Roles)
 	switch {
-	case p.Admin, pol.allows(g, m.From.ID, m.Key.Chat):
+	case p.Admin, pol.allows(g, m.From, m.Key.Chat):
 		p.ok = true
 		return p, allowed, nil
 	case m.Private:
@@ -117,8 +119,9 @@ func (a *Access) authorize(ctx context.Context, m Message) (Principal, verdict, 
 }
 
 // Still reports whether a person may still talk in a chat and whether they
-// are an admin: asked again when something of theirs is used (I10).
-func (a *Access) Still(ctx context.Context, key Key, id UserID) (may, admin bool) {
+// are an admin: asked again when something of theirs is used (I10). Roles are
+// those they had when they wrote it; whether these still count is asked again.
+func (a *Access) Still(ctx context.Context, key Key, who Person) (may, admin bool) {
 	pol, ok := a.policy[key.Platform]
 	if !ok {
 		return false, false
@@ -128,8 +131,8 @@ func (a *Access) Still(ctx context.Context, key Key, id UserID) (may, admin bool
 		// The store cannot be read: what the configuration alone allows.
 		g = &grants{}
 	}
-	admin = pol.isAdmin(g, id)
-	return admin || pol.allows(g, id, key.Chat), admin
+	admin = pol.isAdmin(g, who.ID)
+	return admin || pol.allows(g, who, key.Chat), admin
 }
 
 func (p Policy) isAdmin(g *grants, id UserID) bool {
@@ -140,12 +143,23 @@ func (p Policy) isAdmin(g *grants, id UserID) bool {
 	return ok
 }
 
-func (p Policy) allows(g *grants, id UserID, chat ChatID) bool {
-	if slices.Contains(p.AllowUsers, "*") || slices.Contains(p.AllowUsers, string(id)) || slices.Contains(p.AllowChats, string(chat)) {
+func (p Policy) allows(g *grants, who Person, chat ChatID) bool {
+	if slices.Contains(p.AllowUsers, "*") || slices.Contains(p.AllowUsers, string(who.ID)) || slices.Contains(p.AllowChats, string(chat)) {
 		return true
 	}
-	_, ok := g.Users[id]
-	return ok
+	_, ok := g.Users[who.ID]
+	return ok || len(p.named(who.Roles)) > 0
+}
+
+// named are those of a person's roles that the policy allows.
+func (p Policy) named(roles []string) []string {
+	var named []string
+	for _, r := range roles {
+		if slices.Contains(p.AllowRoles, r) {
+			named = append(named, r)
+		}
+	}
+	return named
 }
 
 // read gives the grants of a platform, at most accessFresh old.
@@ -251,7 +265,7 @@ func (a *Access) pair(ctx context.Context, m Message) (code string, err error) {
 	pol := a.policy[m.Key.Platform]
 	err = a.change(ctx, m.Key.Platform, func(g *grants) bool {
 		code = ""
-		if pol.Pairing == PairingOff || pol.Pairing != PairingOn && (len(pol.AllowUsers) > 0 || len(g.Users) > 0) {
+		if pol.Pairing == PairingOff || pol.Pairing != PairingOn && (len(pol.AllowUsers) > 0 || len(pol.AllowRoles) > 0 || len(g.Users) > 0) {
 			return false
 		}
 		for _, p := range g.Codes {

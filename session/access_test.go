@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestAccess(t *testing.T) {
 				if err != nil || may != c.may || p.Admin != c.admin {
 					t.Errorf("got may %v, admin %v, %v; want %v, %v", may, p.Admin, err, c.may, c.admin)
 				}
-				if !may && p != (session.Principal{}) {
+				if !may && !reflect.DeepEqual(p, session.Principal{}) {
 					t.Errorf("got %+v for nobody", p)
 				}
 				if p.May(key(c.chat)) != c.may {
@@ -67,6 +69,43 @@ func TestAccess(t *testing.T) {
 }
 
 // A platform without a policy is closed.
+// Who has a role that the policy names may talk where they have it, and what
+// they wrote is used later by the roles they wrote it with (I10). Other roles
+// are nobody's business and are not kept.
+func TestAccessByRole(t *testing.T) {
+	pol := session.Policy{AllowRoles: []string{"100", "200"}, Pairing: session.PairingAuto}
+	play(t, set{policy: map[session.PlatformName]session.Policy{"fake": pol}}, func(w *world) {
+		for _, roles := range [][]string{nil, {"99"}, {""}, {"1", "00"}} {
+			m := w.says("eve", lobby, "hello")
+			m.From.Roles = roles
+			w.deliver(m)
+			m = w.says("eve", "eve", "hello")
+			m.From.Roles = roles
+			w.deliver(m)
+		}
+		if n := w.lane(lobby).Tickets + w.lane("eve").Tickets; n != 0 || w.said("eve") != "" {
+			t.Errorf("%d inputs of somebody without the role were accepted; want none, and no code", n)
+		}
+		m := w.says("ann", lobby, "a task")
+		m.From.Roles = []string{"99", "100"}
+		w.deliver(m)
+		if got := w.inputs(lobby); len(got) != 1 {
+			t.Fatalf("the turn began with %q; want ann's message", got)
+		}
+		rows, err := w.store.Rows(t.Context(), key(lobby), 1, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if r.Type == session.RowUser {
+				if got := session.DecodeUser(r).Inputs[0].From.Roles; !slices.Equal(got, []string{"100"}) {
+					t.Errorf("kept roles %q; want those of the policy", got)
+				}
+			}
+		}
+	})
+}
+
 func TestAccessUnknownPlatform(t *testing.T) {
 	play(t, set{}, func(w *world) {
 		m := w.says("root", "root", "hello")
@@ -75,7 +114,7 @@ func TestAccessUnknownPlatform(t *testing.T) {
 		if l, err := w.store.Load(t.Context(), m.Key); err != nil || l.Exists {
 			t.Errorf("got a session: %+v, %v", l, err)
 		}
-		if may, admin := w.access.Still(t.Context(), m.Key, "root"); may || admin {
+		if may, admin := w.access.Still(t.Context(), m.Key, session.Person{ID: "root"}); may || admin {
 			t.Error("root still may")
 		}
 	})
@@ -98,10 +137,10 @@ func TestAccessWithoutStore(t *testing.T) {
 	if err := hub.Deliver(t.Context(), session.Message{Key: key(lobby), From: session.Person{ID: "ann"}, Addressed: true}); err == nil {
 		t.Error("the message counts as received though nobody could say whether it may come in (I1)")
 	}
-	if may, _ := a.Still(t.Context(), key(lobby), "ann"); !may {
+	if may, _ := a.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); !may {
 		t.Error("configured, but not allowed")
 	}
-	if may, _ := a.Still(t.Context(), key(lobby), "eve"); may {
+	if may, _ := a.Still(t.Context(), key(lobby), session.Person{ID: "eve"}); may {
 		t.Error("not configured, but allowed")
 	}
 }
@@ -305,10 +344,10 @@ func TestAdminLink(t *testing.T) {
 		want(w, w.start("ann", "ann", "wrong"), no) // a stranger like any other
 		want(w, w.start("ann", "ann", code), yes)
 		want(w, w.start("bob", "bob", code), no)
-		if _, admin := w.access.Still(t.Context(), key(den), "ann"); !admin {
+		if _, admin := w.access.Still(t.Context(), key(den), session.Person{ID: "ann"}); !admin {
 			t.Error("ann is no admin")
 		}
-		if _, admin := w.access.Still(t.Context(), key(den), "bob"); admin {
+		if _, admin := w.access.Still(t.Context(), key(den), session.Person{ID: "bob"}); admin {
 			t.Error("bob is an admin")
 		}
 		if got := w.link(); got != "" {
@@ -319,7 +358,7 @@ func TestAdminLink(t *testing.T) {
 	play(t, set{policy: open}, func(w *world) { // where others read along nobody redeems it
 		code := w.link()
 		want(w, w.start("ann", lobby, code), "Hello.")
-		if _, admin := w.access.Still(t.Context(), key(lobby), "ann"); admin {
+		if _, admin := w.access.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); admin {
 			t.Error("an admin by a code that a group has read")
 		}
 		want(w, w.start("ann", "ann", code), yes)

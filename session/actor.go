@@ -265,11 +265,11 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 // decide carries out the verb of one entry; false means the store refused for
 // now.
 func (a *actor) decide(life context.Context, t *Turn, e Entry) bool {
-	may, admin := a.h.Access.Still(life, a.key, e.Author)
+	in := decodeInput(e)
+	may, admin := a.h.Access.Still(life, a.key, writer(e, in))
 	if !may {
 		return a.refuse(life, e)
 	}
-	in := decodeInput(e)
 	mode := e.Want
 	steers := mode == steer.Steer && e.Turn == t.number
 	v := steer.Decide(steer.Input{

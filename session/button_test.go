@@ -265,3 +265,45 @@ func TestDropRedelivered(t *testing.T) {
 		})
 	}
 }
+
+// A reaction on a message that waits: by its author it is taken back, by the
+// turn's owner or an admin it is let in. By anybody else, on anything else and
+// in an idle session it means nothing, and nothing is said.
+func TestReactions(t *testing.T) {
+	react := func(w *world, who session.UserID, on session.MessageID) {
+		m := w.says(who, lobby, "")
+		m.Kind, m.ID, m.Dedupe = session.KindReact, on, "x:"+m.Dedupe
+		w.deliver(m)
+		w.deliver(m)
+	}
+	play(t, set{mode: steer.Steer}, func(w *world) {
+		task := w.deliver(w.says("ann", lobby, "a task"))
+		waits := w.deliver(w.says("bob", lobby, "me too"))
+		for _, who := range []session.UserID{"ann", "bob"} {
+			react(w, who, task.ID)
+		}
+		react(w, "eve", waits.ID)
+		if e := w.entry(lobby); e.Want != steer.Queue || w.out.of(waits) != session.FateQueued {
+			t.Errorf("eve's reaction made it %v, %s", e.Want, w.out.of(waits))
+		}
+		react(w, "ann", waits.ID)
+		if e := w.entry(lobby); e.Want != steer.Steer || w.out.of(waits) != session.FatePending {
+			t.Errorf("the owner's reaction made it %v, %s; want a steer, pending", e.Want, w.out.of(waits))
+		}
+		react(w, "bob", waits.ID)
+		if n := len(w.lane(lobby).Slot); n != 0 || w.out.of(waits) != session.FateDropped {
+			t.Errorf("after its author's reaction %d wait, %s; want none, dropped", n, w.out.of(waits))
+		}
+		w.wantSaid(lobby, "")
+	})
+	play(t, set{mode: steer.Queue}, func(w *world) { // held: it is not let in by a gesture
+		w.deliver(w.says("ann", lobby, "a task"))
+		waits := w.deliver(w.says("bob", lobby, "me too"))
+		w.deliver(w.says("ann", lobby, "/stop"))
+		w.deliver(w.says("ann", lobby, "a new task"))
+		react(w, "ann", waits.ID)
+		if e := w.entry(lobby); !e.Held {
+			t.Error("a reaction released a held message")
+		}
+	})
+}

@@ -44,6 +44,8 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 		return h.deliverDelete(ctx, p, m)
 	case KindPress:
 		return h.deliverPress(ctx, p, m)
+	case KindReact:
+		return h.deliverReact(ctx, p, m)
 	}
 	if !m.Addressed {
 		return nil
@@ -87,7 +89,7 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
-	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Edited: m.Kind == KindEdit, Parts: []InputPart{partOf(m)}}
+	in := Input{From: p.person(), Admin: p.Admin, Shared: !m.Private, Edited: m.Kind == KindEdit, Parts: []InputPart{partOf(m)}}
 	if explicit == nil && !m.Sent.IsZero() && m.Received.Sub(m.Sent) > backlogAge {
 		// Written while the gateway was away: one input per author (T31).
 		in.Late, m.Group, m.OpenFor = true, "backlog", backlogOpen

@@ -28,6 +28,15 @@ func (a *actor) settle(life context.Context, ticket int64, msgs []MessageID, s F
 	a.h.Outbox.Sign(a.key, Fate{Ticket: ticket, Msgs: msgs, State: s, Turn: turn, Step: step, Waited: waited})
 }
 
+// writer is whose entry e is, with what its input tells of them. They are not
+// the same for a task that an admin sends again.
+func writer(e Entry, in Input) Person {
+	if in.From.ID != e.Author {
+		return Person{ID: e.Author}
+	}
+	return in.From
+}
+
 // refuse drops the entry of somebody who may not talk here any more (I10).
 func (a *actor) refuse(life context.Context, e Entry) bool {
 	r, err := a.h.Store.Amend(life, Amend{

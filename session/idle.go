@@ -89,7 +89,7 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 			continue
 		}
 		in := decodeInput(e)
-		may, admin := a.h.Access.Still(life, a.key, e.Author)
+		may, admin := a.h.Access.Still(life, a.key, writer(e, in))
 		if may && in.Retry != 0 {
 			may = takeAgain(rows, in.Retry, &row, &r)
 		}

@@ -48,12 +48,20 @@ const (
 	KindEdit                      // an earlier message now reads so
 	KindDelete                    // an earlier message is gone
 	KindPress                     // a button was pressed
+	// A reaction was set on the message ID: a gesture. By its author it drops a
+	// message that waits, by the turn's owner it lets another's in. It never
+	// approves anything.
+	KindReact
 )
 
 // A Person is who wrote, as the platform says. Names are untrusted text (I8).
 type Person struct {
 	ID   UserID `json:"id"`
 	Name string `json:"name,omitempty"`
+	// Roles are ids of roles or groups the platform says the person has where
+	// the message was written (Discord). Those that the policy names are kept
+	// with an input, for authority is asked again when it is used.
+	Roles []string `json:"roles,omitempty"`
 }
 
 // An Attachment is a file that came with a message; the adapter has saved it
@@ -100,9 +108,13 @@ type Principal struct {
 	ID       UserID
 	Name     string
 	Admin    bool
-	chat     ChatID // where this authority holds
+	roles    []string // those that the policy allows
+	chat     ChatID   // where this authority holds
 	ok       bool
 }
+
+// person is the principal as stored with what they wrote.
+func (p Principal) person() Person { return Person{ID: p.ID, Name: cleanName(p.Name), Roles: p.roles} }
 
 // May reports whether the principal was authorised for the chat of key.
 func (p Principal) May(key Key) bool {

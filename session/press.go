@@ -76,6 +76,30 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 	return err
 }
 
+// deliverReact handles a reaction on a message that waits: its author takes it
+// back, the turn's owner lets it in. Anything else it means nothing, and
+// nothing is said.
+func (h *Hub) deliverReact(ctx context.Context, p Principal, m Message) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	e, ok := entryOf(lane, m.ID)
+	if !ok {
+		return nil
+	}
+	if e.Author == p.ID {
+		_, err := h.drop(ctx, m, e)
+		return err
+	}
+	in := decodeInput(e)
+	if lane.Turn == 0 || e.Held || in.Retry != 0 || len(in.text()) > SteerMaxBytes || !h.maySteer(lane.Owner, p.ID, p.Admin) {
+		return nil
+	}
+	_, err = h.reroute(ctx, m, lane, e, steer.Steer)
+	return err
+}
+
 // gone answers what asks for an entry that does not wait any more: with done
 // if m itself took it out, was cut off before its answer and is delivered
 // again; its mark says so.
@@ -114,7 +138,7 @@ func (h *Hub) cmdBtw(ctx context.Context, p Principal, m Message, args string) e
 		return h.reply(ctx, m, textBtwMany)
 	}
 	m.Text = args
-	in := Input{From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
+	in := Input{From: p.person(), Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
 	data, err := json.Marshal(aside{Input: in, ReplyTo: replyTo(m), Dedupe: m.Dedupe})
 	if err != nil {
 		return fmt.Errorf("encode question: %w", err)

@@ -57,7 +57,7 @@ func (h *Hub) retry(ctx context.Context, p Principal, m Message, lane Lane, turn
 		Fate: FateAccepted, // Want is queue: it never goes into a running turn
 		Full: h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, Silent: true}, 0, "full:"+m.Dedupe),
 		Data: encodeInput(Input{
-			From: Person{ID: p.ID, Name: cleanName(p.Name)}, Admin: p.Admin, Shared: !m.Private, Explicit: "queue", Retry: turn,
+			From: p.person(), Admin: p.Admin, Shared: !m.Private, Explicit: "queue", Retry: turn,
 			Parts: []InputPart{{ID: m.ID}},
 		}),
 	}

@@ -89,7 +89,7 @@ func policies(c Config) map[session.PlatformName]session.Policy {
 	t, d := c.Platforms.Telegram, c.Platforms.Discord
 	return map[session.PlatformName]session.Policy{
 		telegram.Name: {AllowUsers: t.AllowUsers, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
-		discord.Name:  {AllowUsers: d.AllowUsers, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
+		discord.Name:  {AllowUsers: d.AllowUsers, AllowRoles: d.AllowRoles, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
 		web.Name:      {Open: true, Pairing: session.PairingOff},
 	}
 }

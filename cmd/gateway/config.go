@@ -62,6 +62,7 @@ type Discord struct {
 	TokenFile      string `yaml:"token_file"`
 	APIURL         string `yaml:"api_url"`
 	AllowUsers     IDs    `yaml:"allow_users"`
+	AllowRoles     IDs    `yaml:"allow_roles"`
 	AllowChannels  IDs    `yaml:"allow_channels"`
 	Admins         IDs    `yaml:"admins"`
 	Pairing        string `yaml:"pairing"`

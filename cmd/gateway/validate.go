@@ -66,14 +66,14 @@ func (c *Config) validateAccess() []error {
 		errs = append(errs, errors.New("config: platforms.telegram.token is no bot token (123456:ABC…); copy it from @BotFather"))
 	}
 	d := c.Platforms.Discord
-	if d.Token == "" && (len(d.AllowUsers) > 0 || len(d.AllowChannels) > 0 || len(d.Admins) > 0) {
+	if d.Token == "" && (len(d.AllowUsers) > 0 || len(d.AllowRoles) > 0 || len(d.AllowChannels) > 0 || len(d.Admins) > 0) {
 		errs = append(errs, errors.New("config: platforms.discord.token is empty; set DISCORD_BOT_TOKEN or token_file, or remove the section"))
 	}
 	for key, ids := range map[string]IDs{
-		"telegram.allow_users": t.AllowUsers, "telegram.admins": t.Admins, "discord.allow_users": d.AllowUsers, "discord.admins": d.Admins,
+		"telegram.allow_users": t.AllowUsers, "telegram.admins": t.Admins, "discord.allow_users": d.AllowUsers, "discord.allow_roles": d.AllowRoles, "discord.admins": d.Admins,
 	} {
 		for _, id := range ids {
-			if _, err := strconv.ParseInt(id, 10, 64); err != nil && (id != "*" || strings.HasSuffix(key, "admins")) {
+			if _, err := strconv.ParseInt(id, 10, 64); err != nil && (id != "*" || !strings.HasSuffix(key, "users")) {
 				errs = append(errs, fmt.Errorf("config: platforms.%s: %q is no id; names can be taken by anybody, /whoami tells ids", key, id))
 			}
 		}
