@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"coxswain/steer"
 )
 
 const (
@@ -200,8 +202,8 @@ func tailStart(s string, n int) int {
 // maxTail is what Progress, Running.Tail and a job row carry: enough for a screen of text.
 const maxTail = 2 << 10
 
-// lastText returns the cleaned end of raw output, at most maxTail bytes. raw may begin in
-// the middle of a rune or of an escape sequence; a first line that may be broken is left out.
+// lastText returns the end of raw output for people's eyes, at most maxTail bytes. raw may begin
+// in the middle of a rune or of an escape sequence; a first line that may be broken is left out.
 func lastText(raw []byte, whole bool) string {
 	s := string(raw)
 	if !whole {
@@ -209,7 +211,7 @@ func lastText(raw []byte, whole bool) string {
 			s = s[nl+1:]
 		}
 	}
-	s = strings.TrimRight(cleanTerminal(s), "\n")
+	s = steer.Visible(strings.TrimRight(cleanTerminal(s), "\n"))
 	if len(s) <= maxTail {
 		return s
 	}

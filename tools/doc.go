@@ -12,6 +12,9 @@
 // after the cancel fails, one that came before is in the registry and is killed.
 //
 // Goroutines: each Running owns one (it runs the tool, then OnEnd). A terminal call owns
-// two more, one that starts and reaps the shell and one that reads its output; both end
-// before the call does. Set.Close waits for all of them.
+// three more: one starts and reaps the shell, one reads its output, one shows it; all end before
+// the call does. Set.Close waits for all of them. A Life owns one that waits for its guardian.
+//
+// main calls Guard first and Shield second, opens a Life in the gateway's directory, hands it
+// to New, and closes it after the Set.
 package tools

@@ -62,6 +62,9 @@ func (s *Set) runEdit(ctx context.Context, c Call, a editArgs) output {
 	if ctx.Err() != nil {
 		return failf(wordInterrupted, "edit_file")
 	}
+	if wrong := ws.unchanged(rel, info); wrong != "" {
+		return failf("%s", wrong)
+	}
 	if wrong := ws.replace(rel, []byte(next), info); wrong != "" {
 		return failf("%s", wrong)
 	}

@@ -64,14 +64,20 @@ func (s *Set) runList(ctx context.Context, c Call, a listArgs) output {
 		return failf(wordInterrupted, "list_files")
 	}
 	o := output{text: strings.Join(rows, "\n")}
-	switch {
-	case len(rows) == 0:
+	if len(rows) == 0 {
 		o.text = wordEmptyDir
-	case w.stopped:
-		o.note = fmt.Sprintf(wordListMore, maxListed)
-	case w.cut:
-		o.note = fmt.Sprintf(wordDirMore, maxDirEntries)
 	}
+	var notes []string
+	if w.stopped {
+		notes = append(notes, fmt.Sprintf(wordListMore, maxListed))
+	}
+	if w.cut { // said also beside the first: what is shown is not even the first by name
+		notes = append(notes, fmt.Sprintf(wordDirMore, maxDirEntries))
+	}
+	if w.unread > 0 {
+		notes = append(notes, fmt.Sprintf(wordListUnread, w.unread))
+	}
+	o.note = strings.Join(notes, " ")
 	return o
 }
 

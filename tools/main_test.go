@@ -18,11 +18,15 @@ import (
 // helperVar makes the test binary play a process of its own, "role:directory":
 //
 //	gateway  runs one shell command and waits to be killed (TestGatewayDeath)
+//	guarded  the same with a guardian and a life (life_test.go)
+//	bare,
+//	shielded run probe, without and with Shield, and print what it says (shield_test.go)
 //	init     adopts orphans, as the first process of a container does, runs a command that
 //	         leaves some, and reports what became of them (TestOrphansReaped)
 const helperVar = "COXSWAIN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	Guard()
 	switch role, dir, _ := strings.Cut(os.Getenv(helperVar), ":"); role {
 	case "gateway":
 		New(Options{}).Start(context.Background(), Call{
@@ -30,6 +34,12 @@ func TestMain(m *testing.M) {
 			Args: json.RawMessage(`{"command":"echo $$ > pid.tmp; mv pid.tmp pid; sleep 1000; true"}`),
 		})
 		select {}
+	case "guarded":
+		playGateway(dir, guardedCommand)
+		select {}
+	case "bare", "shielded":
+		playProbe(role == "shielded", dir)
+		os.Exit(0)
 	case "init":
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			panic(err)

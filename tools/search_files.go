@@ -1,14 +1,18 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"syscall"
+	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -23,6 +27,13 @@ const (
 	maxSearchBytes  = 256 << 20 // of all files: a few seconds
 	maxSearchVisits = 50_000    // entries looked at
 	maxSearchDepth  = 64        // levels: deeper is a trap, and each level costs every access below it
+
+	// A match costs bytes × steps of the pattern's program, about 10 ns each, and cannot be
+	// interrupted: 64 KiB × 100 is 60 ms. Larger programs, such as ".{0,999}" with its two
+	// thousand steps, are fed rune by rune (match); a rune must not cost a millisecond.
+	maxSwiftSteps    = 100
+	maxSteps         = 10_000
+	maxSearchTimeout = 20 * time.Second
 )
 
 type searchArgs struct {
@@ -45,6 +56,7 @@ type search struct {
 	rows    []string
 	visits  int
 	bytes   int64
+	steps   int // of the pattern's program
 	unread  int
 	longer  int  // files searched only in part
 	limited bool // visits or bytes ran out
@@ -66,6 +78,9 @@ func (s *Set) runSearch(ctx context.Context, c Call, a searchArgs) output {
 	if wrong != "" {
 		return failf("%s", wrong)
 	}
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, s.searchTime)
+	defer cancel()
 	w := &walker{root: ws.root, depth: maxSearchDepth, visit: func(at string, e fs.DirEntry) bool {
 		q.visits++
 		if q.limited = q.limited || q.visits > maxSearchVisits || q.bytes > maxSearchBytes; q.limited {
@@ -85,10 +100,14 @@ func (s *Set) runSearch(ctx context.Context, c Call, a searchArgs) output {
 	case err != nil:
 		return failf("%s", pathWrong(rel, err))
 	}
-	if ctx.Err() != nil {
+	if caller.Err() != nil {
 		return failf(wordInterrupted, "search_files")
 	}
-	return q.output(w)
+	o := q.output(w)
+	if ctx.Err() != nil { // what was found by then stands
+		o.note = strings.TrimPrefix(o.note+" "+fmt.Sprintf(wordSearchLong, s.searchTime), " ")
+	}
+	return o
 }
 
 func newSearch(a searchArgs) (*search, string, output) {
@@ -111,7 +130,14 @@ func newSearch(a searchArgs) (*search, string, output) {
 	}
 	var err error
 	if a.Pattern != "" {
-		if q.re, err = regexp.Compile(a.Pattern); err != nil {
+		// Counted first: regexp.Compile of a giant takes long by itself.
+		if q.steps, err = patternSteps(a.Pattern); err == nil && q.steps > maxSteps {
+			return nil, "", failf(wordBigPattern, quote(a.Pattern), q.steps, maxSteps)
+		}
+		if err == nil {
+			q.re, err = regexp.Compile(a.Pattern)
+		}
+		if err != nil {
 			return nil, "", failf(wordBadPattern, quote(a.Pattern), cleanFile(err.Error()))
 		}
 	}
@@ -162,7 +188,11 @@ func (q *search) file(ctx context.Context, rel string) bool {
 			}
 			return true
 		}
-		at := q.re.FindIndex(line)
+		if number == 1 { // a byte order mark is no text
+			text := bytes.TrimPrefix(line, []byte("\uFEFF"))
+			line, length = text, length-(len(line)-len(text))
+		}
+		at := q.match(ctx, line)
 		if at == nil {
 			continue
 		}
@@ -171,6 +201,50 @@ func (q *search) file(ctx context.Context, rel string) bool {
 		}
 	}
 	return false
+}
+
+// patternSteps is the size of a pattern's program.
+func patternSteps(pattern string) (int, error) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(prog.Inst), nil
+}
+
+// match finds the pattern in a line. A line in which ctx ended counts as without a match.
+func (q *search) match(ctx context.Context, line []byte) []int {
+	if q.steps <= maxSwiftSteps {
+		return q.re.FindIndex(line)
+	}
+	at := q.re.FindReaderIndex(&lineRunes{ctx: ctx, line: line})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return at
+}
+
+// lineRunes reads a line's runes until ctx ends: a match that has become pointless ends there.
+type lineRunes struct {
+	ctx  context.Context
+	line []byte
+	read int
+}
+
+// ReadRune implements io.RuneReader.
+func (l *lineRunes) ReadRune() (rune, int, error) {
+	const every = 32 // runes: a few milliseconds of the largest program
+	if len(l.line) == 0 || l.read%every == 0 && l.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	l.read++
+	r, n := utf8.DecodeRune(l.line)
+	l.line = l.line[n:]
+	return r, n, nil
 }
 
 // matchText shows the part of a line in which the match begins.

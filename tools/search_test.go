@@ -3,8 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestListFiles(t *testing.T) {
@@ -50,6 +53,9 @@ func TestListFiles(t *testing.T) {
 		write(t, many, fmt.Sprintf("f%04d", i), "")
 	}
 	got := do(t, s, many, "list_files")
+	if strings.Contains(got.Body, fmt.Sprintf(wordDirMore, maxDirEntries)) {
+		t.Errorf("got …%q; want no word of %d entries", got.Body[len(got.Body)-200:], maxDirEntries)
+	}
 	if want := fmt.Sprintf(wordListMore, maxListed); !strings.HasPrefix(got.Body, "f0000  0\n") || !strings.HasSuffix(got.Body, "f0499  0\n"+want) {
 		t.Errorf("got %.40q…; want %d entries and %q", got.Body, maxListed, want)
 	}
@@ -62,6 +68,7 @@ func TestSearchFiles(t *testing.T) {
 	write(t, dir, "sub/deep/y.md", "func in words\n")
 	write(t, dir, "node_modules/z.go", "func z() {}\n")
 	write(t, dir, "bin", "func\x00\n")
+	write(t, dir, "bom.c", "\uFEFF#include\n")
 	write(t, dir, "long.txt", strings.Repeat("a", 5000)+"needle"+strings.Repeat("b", 5000)+"\n")
 	tests := []struct {
 		name   string
@@ -82,6 +89,9 @@ func TestSearchFiles(t *testing.T) {
 		{"links are not followed", []any{"pattern", "SECRET"}, wordNoMatch, false},
 		{"a link outside", []any{"pattern", "SECRET", "path", "out.txt"}, fmt.Sprintf(wordPathLinkOut, `"out.txt"`), true},
 		{"a pipe", []any{"pattern", "x", "path", "pipe"}, fmt.Sprintf(wordNotRegular, `"pipe"`, "named pipe"), true},
+		{"a byte order mark is no text", []any{"pattern", "^#", "glob", "*.c"}, "bom.c:1: #include", false},
+		{"large pattern", []any{"pattern", "(?:ma.{0,200}|x{300})in$"}, "main.go:1: package main", false},
+		{"giant pattern", []any{"pattern", strings.Repeat("x{999}", 20)}, fmt.Sprintf(wordBigPattern, quote(strings.Repeat("x{999}", 20)), 19982, maxSteps), true},
 		{"nothing asked", []any{}, wordSearchNeeds, true},
 		{"bad pattern", []any{"pattern", "(?=x)"}, fmt.Sprintf(wordBadPattern, `"(?=x)"`, "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"), true},
 		{"bad glob", []any{"glob", "a{b"}, fmt.Sprintf(wordBadGlob, `"a{b"`, "{ is not closed"), true},
@@ -175,4 +185,55 @@ func TestCancelledFileTools(t *testing.T) {
 	if got := read(t, dir, "a.txt"); got != "one\n" {
 		t.Errorf("the file holds %q", got)
 	}
+}
+
+// TestListHuge: of a directory with more entries than are read, those shown are not the first
+// by name, and the answer says so.
+func TestListHuge(t *testing.T) {
+	s, dir := newSet(t, Options{}), t.TempDir()
+	for i := range maxDirEntries + 1 {
+		if err := os.Mkdir(filepath.Join(dir, fmt.Sprint(i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := do(t, s, dir, "list_files")
+	if want := fmt.Sprintf(wordListMore, maxListed) + " " + fmt.Sprintf(wordDirMore, maxDirEntries); !strings.HasSuffix(got.Body, want) {
+		t.Errorf("got …%q; want it to end in %q", got.Body[max(len(got.Body)-300, 0):], want)
+	}
+}
+
+// costly takes about a second and a half for each line of the file heavy writes: minutes.
+const costly = `a.{0,999}b.{0,999}c$`
+
+func heavy(t *testing.T) string {
+	dir := t.TempDir()
+	write(t, dir, "heavy", strings.Repeat(strings.Repeat("a", maxSearchLine)+"\n", maxSearchFile/(maxSearchLine+1)))
+	return dir
+}
+
+// TestSearchEnds: the worst pattern on the worst text ends when it is told to, within a line.
+func TestSearchEnds(t *testing.T) {
+	t.Run("stop", func(t *testing.T) {
+		t.Parallel()
+		s, dir := newSet(t, Options{}), heavy(t)
+		s.searchTime = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		r := s.Start(ctx, Call{Name: "search_files", Dir: dir, Args: args(t, "pattern", costly)})
+		<-ctx.Done()
+		began := time.Now()
+		wait(t, r.Done(), "the search")
+		if took, got := time.Since(began), r.Result(); took > time.Second || got.Body != fmt.Sprintf(wordInterrupted, "search_files") {
+			t.Errorf("after %v got %+v; want it interrupted within a second, which is less than a line takes", took, got)
+		}
+	})
+	t.Run("its own time", func(t *testing.T) {
+		t.Parallel()
+		s, dir := newSet(t, Options{}), heavy(t)
+		write(t, dir, "a", "abc\n")
+		s.searchTime = 200 * time.Millisecond
+		if got, want := do(t, s, dir, "search_files", "pattern", costly), "a:1: abc\n"+fmt.Sprintf(wordSearchLong, s.searchTime); got.Failed || got.Body != want {
+			t.Errorf("got %+v; want %q", got, want)
+		}
+	})
 }

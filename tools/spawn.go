@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,7 +23,7 @@ import (
 
 const (
 	// markName is the variable a call's processes are found by.
-	markName = "COXSWAIN_CALL"
+	markName = "COXSWAIN_CALL" // of one call; lifeName is of one process
 	// killWait bounds the wait for killed processes; one in uninterruptible sleep (a dead
 	// network disk) must not hold up /stop.
 	killWait = 2 * time.Second
@@ -42,7 +43,9 @@ type command struct {
 	grace   time.Duration     // between SIGTERM and SIGKILL
 	hard    <-chan struct{}   // closed: no more grace
 	out     *capture          // stdout and stderr, merged in the order written
-	show    func(tail string) // new output, at most every tickEvery; may be nil
+	show    func(tail string) // new output, at most every tickEvery; may be nil, may block
+	life    *Life             // whose processes these are; may be nil
+	drain   time.Duration     // how long output may come after the end; 0: drainWait
 }
 
 type endReason int
@@ -80,7 +83,16 @@ func run(ctx context.Context, c command) ending {
 	cmd.Dir = c.dir
 	cmd.Env = append([]string{mark}, c.env...)
 	cmd.Stdout, cmd.Stderr = pw, pw
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	life, guarded := c.life.enlist()
+	if life != "" {
+		cmd.Env = append(cmd.Env, life)
+	}
+	if !guarded {
+		// With a guardian the shell must outlive us for a moment: children without the mark
+		// are found by their parents.
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 
 	p := startProcess(cmd)
 	pw.Close()
@@ -89,6 +101,8 @@ func run(ctx context.Context, c command) ending {
 	}
 	read := make(chan struct{})
 	go func() { defer close(read); _, _ = io.Copy(c.out, pr) }()
+	hideOutput := c.showOutput()
+	defer hideOutput() // last: who is shown output may block, and by then all are dead
 
 	fam := newFamily(cmd.Process.Pid, mark)
 	e := ending{why: c.wait(ctx, p)}
@@ -97,11 +111,7 @@ func run(ctx context.Context, c command) ending {
 	}
 	e.behind, e.stuck = fam.destroy(killWait)
 
-	drain := drainWait
-	if e.why == killed {
-		drain = drainKilled
-	}
-	waitFor(read, drain)
+	c.drainOutput(ctx, e.why, read)
 	pr.Close() // a writer that got away must not hold the call
 	<-read
 	close(p.swept)
@@ -116,32 +126,76 @@ func run(ctx context.Context, c command) ending {
 	return e
 }
 
-// wait watches the process and shows its output until it ends or must end.
+// wait waits until the process ends or must end. It does nothing else: whoever makes it do
+// more delays a /stop.
 func (c command) wait(ctx context.Context, p *leader) endReason {
 	timeout := time.NewTimer(c.timeout)
 	defer timeout.Stop()
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.exited:
-			return ended
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), ErrShutdown) {
-				return shutDown
-			}
-			return killed
-		case <-timeout.C:
-			return timedOut
-		case <-tick.C:
-			if c.show == nil {
-				continue
-			}
-			if tail, fresh := c.out.last(); fresh {
-				c.show(tail)
+	select {
+	case <-p.exited:
+		return ended
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrShutdown) {
+			return shutDown
+		}
+		return killed
+	case <-timeout.C:
+		return timedOut
+	}
+}
+
+// showOutput shows new output until the function it returns is called. That waits for a show
+// that is under way, and passes on its panic.
+func (c command) showOutput() (stop func()) {
+	if c.show == nil {
+		return func() {}
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	var failure any
+	go func() {
+		defer close(done)
+		defer func() { failure = recover() }()
+		tick := time.NewTicker(tickEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				if tail, fresh := c.out.last(); fresh {
+					c.show(tail)
+				}
 			}
 		}
+	}()
+	return func() {
+		close(over)
+		<-done
+		if failure != nil {
+			panic(failure)
+		}
 	}
+}
+
+// drainOutput waits for what is still in the pipe. A process that is none of ours to find may
+// hold it open; a stop that comes while we wait for it is not made to wait.
+func (c command) drainOutput(ctx context.Context, why endReason, read <-chan struct{}) {
+	if why != killed {
+		stop := ctx.Done()
+		if why == shutDown {
+			stop = nil // ctx has ended already
+		}
+		limit := time.NewTimer(cmp.Or(c.drain, drainWait))
+		defer limit.Stop()
+		select {
+		case <-read:
+			return
+		case <-limit.C:
+			return
+		case <-stop:
+		}
+	}
+	waitFor(read, drainKilled)
 }
 
 // term is the ladder's first step: SIGTERM to all, then as long as grace for the leader to
@@ -177,8 +231,8 @@ type leader struct {
 	reaped chan struct{}
 }
 
-// startProcess starts cmd on a thread that stays until the process is dead: Pdeathsig fires
-// when the thread that forked ends, not when the gateway does.
+// startProcess starts cmd on a thread that stays until the process is dead: Pdeathsig, where it
+// is set, fires when the thread that forked ends, not when the gateway does.
 func startProcess(cmd *exec.Cmd) *leader {
 	p := &leader{exited: make(chan struct{}), swept: make(chan struct{}), reaped: make(chan struct{})}
 	started := make(chan struct{})

@@ -64,6 +64,7 @@ func (s *Set) runTerminal(ctx context.Context, c Call, a terminalArgs) output {
 		hard:    s.hard,
 		out:     out,
 		show:    c.Progress,
+		life:    s.opt.Life,
 	})
 	return shellOutput(out, e, timeout)
 }
@@ -79,9 +80,11 @@ func (s *Set) mayUseTerminal(c Call) bool {
 	})
 }
 
-// shellEnv is the whole environment of a command. It names what goes in; nothing else of the
-// gateway's environment, where the tokens are, can reach a child. PATH and LANG are copied
-// because they describe the host: relative parts of PATH are left out.
+// shellEnv is the whole environment of a command, but for its marks. It names what goes in;
+// nothing else of the gateway's environment, where the tokens are, is handed to a child. That
+// alone does not hide them: a command of the same user can read /proc/PPID/environ unless the
+// process called Shield, and as root even then. PATH and LANG are copied because they describe
+// the host: relative parts of PATH are left out.
 func shellEnv(dir string, getenv func(string) string) []string {
 	var paths []string
 	for _, p := range filepath.SplitList(getenv("PATH")) {

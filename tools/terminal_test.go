@@ -44,12 +44,12 @@ func TestTerminalEnvironment(t *testing.T) {
 	for _, name := range secrets {
 		t.Setenv(name, "hush-"+name)
 	}
-	s, dir := newSet(t, Options{}), t.TempDir()
+	s, dir := newSet(t, Options{Life: newLife(t, t.TempDir())}), t.TempDir()
 	got := do(t, s, dir, "terminal", "command", "env")
 	if strings.Contains(got.Body, "hush-") {
 		t.Fatalf("a secret of the parent is in the child's environment:\n%s", got.Body)
 	}
-	allowed := map[string]bool{"PATH": true, "HOME": true, "LANG": true, "TERM": true, "TMPDIR": true, markName: true,
+	allowed := map[string]bool{"PATH": true, "HOME": true, "LANG": true, "TERM": true, "TMPDIR": true, markName: true, lifeName: true,
 		"PWD": true, "SHLVL": true, "_": true, "OLDPWD": true} // the last four are the shell's own
 	for line := range strings.Lines(strings.TrimSuffix(got.Body, "[exit code 0]")) {
 		if name, _, _ := strings.Cut(line, "="); !allowed[name] {

@@ -40,8 +40,9 @@ type Call struct {
 	Admin    bool            // the turn's principal is an admin
 	Person   string          // platform:userid
 	Progress func(tail string)
-	// Progress may be nil. It gets the last output of a running call, cleaned and at most
-	// 2 kB, at most ten times a second, from the call's goroutine, never after Run returned.
+	// Progress may be nil. It gets the last output of a running call as people may see it (Visible), at most
+	// 2 kB, at most ten times a second, one at a time, never after Run returned. It may block:
+	// that holds up the result, not the end of what runs.
 }
 
 // A Result is what goes into the tool row. Body is final but for the note key: valid UTF-8,
@@ -78,6 +79,9 @@ type Options struct {
 	// Extra tools follow the built-in ones in the order given. Their results pass the same
 	// gate. A name that is taken is a programming error and panics.
 	Extra []Tool
+	// Life marks the processes of commands, so that they end even if this process is killed
+	// with SIGKILL (OpenLife). Default nil: then only their shells do. Close it after the Set.
+	Life *Life
 	// Log gets panics of tools (never arguments or output). Default: nothing.
 	Log *slog.Logger
 }
@@ -89,7 +93,10 @@ type Set struct {
 	shell string
 	grace time.Duration
 	tools []Tool
-	jobs  *Jobs
+
+	searchTime time.Duration // of one search_files call
+
+	jobs *Jobs
 
 	hard     chan struct{} // closed when Close has no more time: ladders end at once
 	hardOnce sync.Once
@@ -116,9 +123,12 @@ func New(o Options) *Set {
 		opt:   o,
 		shell: "/bin/sh",
 		grace: defaultGrace,
-		jobs:  newJobs(o.OnEnd),
-		hard:  make(chan struct{}),
-		live:  make(map[*Running]struct{}),
+
+		searchTime: maxSearchTimeout,
+
+		jobs: newJobs(o.OnEnd),
+		hard: make(chan struct{}),
+		live: make(map[*Running]struct{}),
 	}
 	// Models write bash; sh is the fallback.
 	if bash, err := exec.LookPath("bash"); err == nil {

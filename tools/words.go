@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"coxswain/steer"
 )
 
 // Every sentence a tool can answer stands here. Each says what happened and what to do, in
@@ -72,6 +74,7 @@ const (
 	wordWriteTooBig = "%s: the text would be %d bytes, the most is %d; write it in parts or with the terminal"
 	wordWroteNew    = "wrote %s (%d bytes, new)"
 	wordWroteOver   = "wrote %s (%d bytes, replaced %d bytes)"
+	wordChanged     = "%s was changed by something else meanwhile and was not written; read_file it again"
 	wordCannotWrite = "%s was not written: %s; what was there is unchanged"
 
 	wordEditEmpty  = "edit_file: \"old\" is empty; copy the text to replace from read_file, or use write_file"
@@ -87,10 +90,13 @@ const (
 	wordEmptyDir       = "(empty directory)"
 	wordListMore       = "[stopped after %d entries; list a directory below, or less depth]"
 	wordDirMore        = "[a directory holds more than %d entries; only those read first are shown]"
+	wordListUnread     = "[directories not read: %d]"
 	wordSearchNeeds    = "search_files: give \"pattern\" (a regular expression), \"glob\", or both"
 	wordBadPattern     = "search_files: pattern %s: %s; RE2 syntax, no look-around, no back-references"
 	wordBadGlob        = "search_files: glob %s: %s; use * ** ? [a-z] {a,b}"
 	wordLongPattern    = "search_files: %q is %d bytes, the most is %d; use a shorter one"
+	wordBigPattern     = "search_files: pattern %s is too large (%d steps, the most is %d); use fewer or smaller repetitions"
+	wordSearchLong     = "[stopped after %s; use a simpler pattern, or narrow the path or the glob]"
 	wordNoMatch        = "no match"
 	wordSearchMore     = "[stopped after %d matches; narrow the pattern, the glob or the path]"
 	wordSearchTooMuch  = "[stopped after %d entries or %d MiB; narrow the path or the glob]"
@@ -120,18 +126,21 @@ func quote(s string) string {
 		r := []rune(s)
 		s = string(r[:maxNameShown/2]) + "…" + string(r[len(r)-maxNameShown/2:])
 	}
-	return strconv.Quote(s)
+	return escaped(s)
 }
+
+// escaped is strconv.Quote, which leaves some letters and marks that are blank as they are.
+func escaped(s string) string { return steer.Visible(strconv.Quote(s)) }
 
 // shown renders a path in a listing: as it is when it is plain, quoted when it could be
 // mistaken for something else (spaces at the ends, line breaks, invisible runes).
 func shown(name string) string {
 	if name == "" || !utf8.ValidString(name) || strings.TrimSpace(name) != name || name[0] == '"' {
-		return strconv.Quote(name)
+		return escaped(name)
 	}
 	for _, r := range name {
-		if r != ' ' && !unicode.IsPrint(r) {
-			return strconv.Quote(name)
+		if r != ' ' && !unicode.IsPrint(r) || steer.Deceives(r) {
+			return escaped(name)
 		}
 	}
 	return name

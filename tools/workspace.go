@@ -167,6 +167,20 @@ func (w *workspace) target(rel string) (fs.FileInfo, string) {
 	return info, ""
 }
 
+// unchanged refuses a write whose text was made from a file that is another one by now: a job
+// that runs beside may have written it, and its work would be lost in silence. A write between
+// this look and the rename that follows is not seen; that takes a lock both sides honour.
+func (w *workspace) unchanged(rel string, seen fs.FileInfo) string {
+	now, err := w.root.Lstat(rel)
+	if err != nil {
+		return pathWrong(rel, err)
+	}
+	if !os.SameFile(seen, now) || seen.Size() != now.Size() || !seen.ModTime().Equal(now.ModTime()) {
+		return fmt.Sprintf(wordChanged, quote(rel))
+	}
+	return ""
+}
+
 // replace writes data to rel in one step: a reader, or a crash, sees the old bytes or the
 // new ones. Missing directories are made. old is what is replaced and gives its permissions;
 // nil means a new file (0644 less the umask).

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const outside = "TOP-SECRET-OUTSIDE"
@@ -149,6 +150,63 @@ func leftTemporary(t *testing.T, dir string) {
 	deeper, _ := filepath.Glob(filepath.Join(dir, "*", ".write-*"))
 	if len(left)+len(deeper) > 0 {
 		t.Errorf("temporary files are left: %v %v", left, deeper)
+	}
+}
+
+// TestHardLink: a second name of a file outside is replaced by a write, not written through.
+func TestHardLink(t *testing.T) {
+	s, dir := newSet(t, Options{}), trap(t)
+	if err := os.Link(filepath.Join(filepath.Dir(dir), "secret.txt"), filepath.Join(dir, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []Result{
+		do(t, s, dir, "edit_file", "path", "hard", "old", outside, "new", "x"),
+		do(t, s, dir, "write_file", "path", "hard", "content", "y"),
+	} {
+		if got.Failed {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if got := read(t, filepath.Dir(dir), "secret.txt"); got != outside {
+		t.Errorf("the file outside became %q", got)
+	}
+}
+
+// TestChangedMeanwhile: an edit of a text that is not the file's any more is refused.
+func TestChangedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	for name, change := range map[string]func(){
+		"grown": func() { write(t, dir, "f", "longer") },
+		"rewritten": func() {
+			write(t, dir, "f", "ab")
+			if err := os.Chtimes(filepath.Join(dir, "f"), time.Time{}, time.Now().Add(time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"replaced": func() {
+			info, err := os.Stat(filepath.Join(dir, "f"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, "g", "ab")
+			_ = os.Chtimes(filepath.Join(dir, "g"), time.Time{}, info.ModTime())
+			if err := os.Rename(filepath.Join(dir, "g"), filepath.Join(dir, "f")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"gone": func() { _ = os.Remove(filepath.Join(dir, "f")) },
+	} {
+		write(t, dir, "f", "xy")
+		ws, _ := openWorkspace(dir)
+		_, info, wrong := ws.readWhole("f", maxWrite)
+		if wrong != "" || ws.unchanged("f", info) != "" {
+			t.Fatalf("%s: refused before the change", name)
+		}
+		change()
+		if ws.unchanged("f", info) == "" {
+			t.Errorf("%s: not seen", name)
+		}
+		ws.close()
 	}
 }
 

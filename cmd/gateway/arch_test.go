@@ -20,7 +20,7 @@ var may = map[string]string{
 	"loop":              "session steer",                           // the turn, the note
 	"loop/openai":       "loop session",                            // the model it is
 	"loop/demo":         "loop session",                            //
-	"tools":             "",                                        // the loop says what it wants of a tool
+	"tools":             "steer",                                   // for what people may see; the loop says what it wants of a tool
 	"ops":               "",                                        //
 	"store":             "session store/sqlite store/redis",        // opens one of them
 	"store/sqlite":      "session steer",                           // the interface it implements

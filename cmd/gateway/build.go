@@ -23,6 +23,7 @@ import (
 	"coxswain/session"
 	"coxswain/steer"
 	"coxswain/store"
+	"coxswain/tools"
 )
 
 func duration(d Duration) time.Duration { return time.Duration(d) }
@@ -35,6 +36,7 @@ type parts struct {
 	access   *session.Access
 	files    *workspaces
 	tools    *toolbox
+	life     *tools.Life // marks the processes of commands
 	hub      *session.Hub
 	outbox   *outbox.Outbox
 	telegram *telegram.Adapter // nil when off
@@ -109,6 +111,13 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	if p.store, err = openStore(ctx, c, log); err != nil {
 		return nil, err
 	}
+	// The store's lock is held: no other gateway of this directory starts commands.
+	if p.life, err = tools.OpenLife(c.dataDir()); err != nil {
+		return nil, err
+	}
+	if n := p.life.Ended(); n > 0 {
+		log.Warn("processes that a killed gateway had left were ended", "count", n)
+	}
 	if p.files, err = newWorkspaces(c.Workspace.Dir); err != nil {
 		return nil, err
 	}
@@ -118,7 +127,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	}
 	p.demo, p.model = isDemo, model.Name()
 	p.access = session.NewAccess(p.store, policies(c))
-	p.tools = newToolbox(c, p.files, log)
+	p.tools = newToolbox(c, p.files, p.life, log)
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
@@ -262,6 +271,7 @@ func (p *parts) closeAll() {
 			_ = l.Close() // nothing was accepted on it
 		}
 	}
+	p.life.Close()
 	if p.store != nil {
 		if err := p.store.Close(); err != nil {
 			p.log.Warn("close store", "err", err)

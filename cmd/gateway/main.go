@@ -16,12 +16,20 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"coxswain/tools"
 )
 
 // errShown is returned when what is wrong has been said already.
 var errShown = errors.New("said already")
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	tools.Guard() // in a guardian of commands this never returns
+	if err := tools.Shield(); err != nil {
+		fmt.Fprintln(os.Stderr, "gateway: commands may be able to read this process's secrets:", err)
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is main without the exit, for tests that are the gateway.
 func run(args []string, stdout, stderr io.Writer) int {

@@ -124,6 +124,7 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 		}
 	}
 	p.tools.set.Close(cleanup)
+	p.life.Close()
 	stopOps()
 	wg.Wait()
 	if err := p.store.Close(); err != nil {

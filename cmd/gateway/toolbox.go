@@ -26,10 +26,10 @@ type toolbox struct {
 
 type jobName struct{ session, id string }
 
-func newToolbox(c Config, files *workspaces, log *slog.Logger) *toolbox {
+func newToolbox(c Config, files *workspaces, life *tools.Life, log *slog.Logger) *toolbox {
 	b := &toolbox{files: files, log: log, over: map[jobName]func(loop.ToolResult, bool){}}
 	b.set = tools.New(tools.Options{
-		TerminalAllow: c.Tools.Terminal.Allow, TerminalTimeout: duration(c.Tools.Terminal.Timeout), OnEnd: b.ended, Log: log,
+		TerminalAllow: c.Tools.Terminal.Allow, TerminalTimeout: duration(c.Tools.Terminal.Timeout), OnEnd: b.ended, Log: log, Life: life,
 		Extra: []tools.Tool{tools.Wait()},
 	})
 	for _, t := range b.set.Tools() {
