@@ -256,7 +256,7 @@ func (r *runner) adopt(c session.Call, run Running, began time.Time) (callRow, b
 		panic("loop: job data does not encode: " + err.Error())
 	}
 	job := session.Job{
-		ID: id, Turn: r.t.Number(), Owner: r.t.Nonce(), Name: c.Name + " " + session.CleanLine(c.Args, 60),
+		ID: id, Turn: r.t.Number(), Owner: r.t.Nonce(), Name: c.Name + " " + session.CleanLine(r.brief(c), 60),
 		State: session.JobRunning, Data: data, At: began.UnixMilli(),
 	}
 	stored := make(chan bool, 1)

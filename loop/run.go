@@ -78,17 +78,16 @@ func (r *runner) step(ctx context.Context) *session.Outcome {
 		return &session.Outcome{End: session.EndFailed, Public: publicFilter}
 	}
 	if len(reply.Calls) == 0 || r.noTools {
-		return &session.Outcome{End: session.EndAnswered, Text: r.answer(reply), Private: reply.Private, Model: r.l.Model.Name()}
+		text := reply.Text
+		if strings.TrimSpace(text) == "" {
+			if !r.noTools {
+				return &session.Outcome{End: session.EndFailed, Public: publicEmpty}
+			}
+			text = publicSteps // asked for a report, and silent
+		}
+		return &session.Outcome{End: session.EndAnswered, Text: text, Private: reply.Private, Model: r.l.Model.Name()}
 	}
 	return r.batch(ctx, reply)
-}
-
-// answer is the final text; a model that said nothing is not answered for.
-func (r *runner) answer(reply Reply) string {
-	if strings.TrimSpace(reply.Text) == "" {
-		return publicSteps
-	}
-	return reply.Text
 }
 
 // ready brings everything to the state in which a request may go out: drained,

@@ -22,6 +22,7 @@ const (
 	bodyLease       = "not run: this process lost the session"
 
 	publicSteps   = "This task hit its step limit. Say what to do next."
+	publicEmpty   = "The model gave an empty answer. Your work is kept; try again, or ask in another way."
 	publicLoop    = "The model kept repeating the same call, so the task was ended. Say it in another way."
 	publicCut     = "The model's answers were cut off by the output limit twice. Ask for less at once."
 	publicFilter  = "The model's provider filtered this answer. Ask in another way."

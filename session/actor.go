@@ -34,6 +34,7 @@ type actor struct {
 	queued map[int64]bool  // ticket → shown as queued though it came while idle
 	asides map[string]bool // questions beside the turn that are being answered
 	jobs   sync.WaitGroup  // asides
+	missed bool            // woken when the turn was over in the store and not yet here
 	ops    int64           // counts this actor's Begins
 	errs   int             // store errors in a row
 }
@@ -150,7 +151,9 @@ func (a *actor) mayLeave() bool {
 func (a *actor) ended(e ended) bool {
 	a.setTurn(nil)
 	a.held = a.held && !e.lost && !e.parked && e.more
-	return e.more || e.waiting || e.lost
+	missed := a.missed
+	a.missed = false
+	return e.more || e.waiting || e.lost || missed
 }
 
 func (a *actor) setTurn(t *Turn) {
@@ -228,6 +231,7 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 		if lane.Gen != t.gen {
 			t.cancel(ErrFenced)
 		}
+		a.missed = true // the poke was for what comes after it
 		return onWake
 	}
 	if lane.Stop == t.number {

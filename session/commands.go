@@ -230,13 +230,16 @@ func (h *Hub) cmdStop(ctx context.Context, p Principal, m Message, args string) 
 }
 
 // stoppedAnswer says what was stopped and lists what is held.
-func stoppedAnswer(s Stopped, lane Lane, drop bool, jobs int) (string, []Button) {
+func stoppedAnswer(s Stopped, lane Lane, drop bool, beside stoppedJobs) (string, []Button) {
 	text := textStopped
-	if s.Turn == 0 && lane.Turn == 0 && jobs == 0 {
+	if s.Turn == 0 && lane.Turn == 0 && beside == (stoppedJobs{}) {
 		text = textNothingRuns
 	}
-	if jobs > 0 {
-		text += fmt.Sprintf(" Background jobs ended: %d.", jobs)
+	if beside.jobs > 0 {
+		text += fmt.Sprintf(" Background jobs ended: %d.", beside.jobs)
+	}
+	if beside.asides > 0 {
+		text += fmt.Sprintf(" Questions beside it ended: %d.", beside.asides)
 	}
 	if drop {
 		if len(s.Held) > 0 {

@@ -36,7 +36,7 @@ func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error
 		h.endHere(ctx, m.Key, runningTurn(lane))
 		return fmt.Errorf("store stop: %w", err)
 	}
-	jobs := 0
+	var jobs stoppedJobs
 	if !s.Dup { // what runs now may have begun since
 		if a := h.actorOf(m.Key); a != nil && s.Turn != 0 {
 			a.stopNow(s.Turn) // first: no call of it can become a job any more
@@ -108,23 +108,27 @@ func (a *actor) owned(h *Hub, p Principal) bool {
 	return a.active != nil && h.maySteer(a.active.owner.ID, p.ID, p.Admin)
 }
 
+// stoppedJobs counts what ended beside the turn.
+type stoppedJobs struct{ jobs, asides int }
+
 // stopJobs ends the session's background jobs and the questions beside it, and
-// counts the jobs; their ends wake nobody.
-func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
+// counts them; their ends wake nobody.
+func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (stoppedJobs, error) {
 	if a := h.actorOf(m.Key); a != nil {
 		a.stopAsides()
 	}
 	// First the processes: what is stored of them can be told again.
 	h.Agent.StopJobs(context.WithoutCancel(ctx), m.Key)
 	var told []Job
-	n := 0
+	var n stoppedJobs
 	for _, j := range lane.Jobs {
 		j.Told = true
 		told = append(told, j)
-		n += boolInt(j.Name != asideJob)
+		n.jobs += boolInt(j.Name != asideJob)
+		n.asides += boolInt(j.Name == asideJob)
 	}
 	if len(told) == 0 {
-		return 0, nil
+		return n, nil
 	}
 	// Until it is stored: delivered again the command touches no job.
 	err := h.persist(ctx, "stop jobs", func(ctx context.Context) error {
@@ -132,7 +136,7 @@ func (h *Hub) stopJobs(ctx context.Context, m Message, lane Lane) (int, error) {
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("store stopped jobs: %w", err)
+		return n, fmt.Errorf("store stopped jobs: %w", err)
 	}
 	return n, nil
 }

@@ -99,7 +99,7 @@ func ago(d time.Duration) string {
 
 var fateWords = map[FateState]string{
 	FateAccepted: "accepted", FateQueued: "queued", FatePending: "waits to be steered in", FateHeld: "held by /stop",
-	FateRunning: "being worked on", FateAttached: "steered in, not sent to the model yet", FateSteered: "steered in",
+	FateRunning: "being worked on", FateAttached: "steered in, the model has not taken that request yet", FateSteered: "steered in",
 	FateAnswered: "answered", FateDropped: "dropped", FateStopped: "stopped", FateFailed: "failed",
 }
 

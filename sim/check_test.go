@@ -59,7 +59,7 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 	var turn, lastN, lastTool int64
 	var calls []session.Call
 	done := 0
-	ended := map[int64]bool{}
+	ended, unanswered, again := map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
 	tickets := map[int64]bool{}
 	for i, r := range rows {
 		if r.Seq != int64(i)+1 {
@@ -80,11 +80,21 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 			if done < len(calls) {
 				badf("I14: %d calls open before a user row", len(calls)-done)
 			}
-			for _, in := range session.DecodeUser(r).Inputs {
+			u := session.DecodeUser(r)
+			for _, in := range u.Inputs {
 				if tickets[in.Ticket] {
 					badf("I2: ticket %d twice", in.Ticket)
 				}
 				tickets[in.Ticket] = true
+				if in.Retry != 0 && (again[in.Retry] || !unanswered[in.Retry]) {
+					badf("I6: turn %d sends turn %d again, which was answered or sent again before", r.Turn, in.Retry)
+				}
+				again[in.Retry] = true
+			}
+			for _, in := range u.Again {
+				if !tickets[in.Ticket] {
+					badf("I2: ticket %d is sent again and was never there", in.Ticket)
+				}
 			}
 		case session.RowAssistant:
 			if done < len(calls) {
@@ -94,6 +104,7 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 			calls, done = a.Calls, 0
 			if a.End != "" {
 				ended[r.Turn] = true
+				unanswered[r.Turn] = a.End == session.EndFailed || a.End == session.EndStopped
 			}
 			if a.Text == "" && len(a.Calls) == 0 {
 				badf("I14: empty assistant row %d", r.Seq)
@@ -136,6 +147,9 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 func checkRequests(w *world, badf func(string, ...any)) {
 	w.model.mu.Lock()
 	defer w.model.mu.Unlock()
+	for _, session := range w.model.twice {
+		badf("I4: %s had two requests out at once", session)
+	}
 	last := map[string]request{}
 	for n, req := range w.model.reqs {
 		prev, ok := last[req.session]
@@ -153,7 +167,7 @@ func checkRequests(w *world, badf func(string, ...any)) {
 // asideRequest reports a question beside the turn: it is no part of the rows.
 func asideRequest(req request) bool {
 	n := len(req.msgs)
-	return req.noTools && n >= 2 && decodeMsg(req.msgs[n-1]).Role == "user" && decodeMsg(req.msgs[n-2]).Role == "assistant"
+	return req.noTools && n > 0 && decodeMsg(req.msgs[n-1]).Role == "user"
 }
 
 func checkPrefix(n int, prev, req request, badf func(string, ...any)) {
@@ -236,4 +250,19 @@ func checkSent(w *world, badf func(string, ...any)) {
 			badf("I9: part %s (%s) repeated", s.part, s.kind)
 		}
 	}
+}
+
+// checkEcho holds that what people write is never sent out as the bot's own
+// words: inbound never becomes outbound (picoclaw #1922).
+func checkEcho(w *world) (bad []string) {
+	w.plat.mu.Lock()
+	defer w.plat.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.plat.sent {
+		if w.texts[s.text] {
+			bad = append(bad, fmt.Sprintf("inbound became outbound: %s", contract(s.text)))
+		}
+	}
+	return bad
 }

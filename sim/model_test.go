@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,13 +21,15 @@ type reply struct {
 	first time.Duration // until the first byte
 	talk  time.Duration // from the first byte to the end
 	err   *loop.ModelError
-	hang  bool // never answers
+	hang  bool   // never answers
+	room  string // of the session it is for; "" = the room
 }
 
 type scriptCall struct {
 	tool string
 	arg  string
 	took time.Duration
+	dies time.Duration // how long it takes to die
 }
 
 // model answers requests from a script, or by a rule; it keeps every request.
@@ -38,6 +41,8 @@ type model struct {
 	rule   func(req request) reply // when the script is used up
 	reqs   []request
 	ids    int
+	out    map[string]int // session → requests that are out
+	twice  []string       // sessions that had two at once
 
 	dirty    bool // mutation: the newest key gets into what is sent
 	restless bool // mutation: equal messages are not equal bytes
@@ -95,14 +100,25 @@ func (m *model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 	m.reqs = append(m.reqs, req)
 	n := len(m.reqs) - 1
 	var rep reply
+	next := slices.IndexFunc(m.script, func(next reply) bool { return keyOf(next.room).String() == r.Session })
 	switch {
-	case len(m.script) > 0:
-		rep = m.script[0]
-		m.script = m.script[1:]
+	case next >= 0:
+		rep = m.script[next]
+		m.script = slices.Delete(m.script, next, next+1)
 	case m.rule != nil:
 		rep = m.rule(req)
 	default:
 		rep = reply{say: "(no script left)"}
+	}
+	if !asideRequest(req) {
+		if m.out[r.Session]++; m.out[r.Session] > 1 {
+			m.twice = append(m.twice, r.Session)
+		}
+		defer func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.out[r.Session]--
+		}()
 	}
 	m.mu.Unlock()
 	m.w.logRequest(n)
@@ -135,20 +151,32 @@ func (m *model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 		e.Partial = rep.say
 		return loop.Reply{}, &e
 	}
+	return m.ask(n, rep), nil
+}
+
+// ask makes the answer to request n out of a scripted reply.
+func (m *model) ask(n int, rep reply) loop.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reqs[n].done = true
 	out := loop.Reply{Text: rep.say}
 	for _, c := range rep.calls {
 		m.ids++
-		args, err := json.Marshal(toolArgs{c.arg, c.took.String()})
+		a := toolArgs{Do: c.arg, For: c.took.String()}
+		if c.tool == "poll" {
+			a.ID = c.arg
+		}
+		if c.dies > 0 {
+			a.Dies = c.dies.String()
+		}
+		args, err := json.Marshal(a)
 		if err != nil {
 			panic(err)
 		}
 		out.Calls = append(out.Calls, session.Call{ID: fmt.Sprintf("call%05d", m.ids), Name: c.tool, Args: string(args)})
 		out.Finish = loop.FinishTools
 	}
-	return out, nil
+	return out
 }
 
 func (m *model) wait(ctx context.Context, d time.Duration) error {
@@ -169,146 +197,3 @@ func (m *model) wait(ctx context.Context, d time.Duration) error {
 }
 
 var errScripted = errors.New("scripted failure")
-
-// toolArgs are the arguments of the scripted tools.
-type toolArgs struct {
-	Do  string `json:"do"`
-	For string `json:"for"`
-}
-
-// toolbox runs scripted tools: a call takes as long as its arguments say, and
-// what it did is remembered, in all lives of the process.
-type toolbox struct {
-	w *world
-
-	mu      sync.Mutex
-	effects map[string]int      // call id → times run
-	jobs    map[string]*running // id → job
-}
-
-type running struct {
-	box     *toolbox
-	call    loop.ToolCall
-	args    toolArgs
-	began   time.Time
-	done    chan struct{}
-	stop    chan struct{}
-	result  loop.ToolResult
-	adopted bool
-	over    func(loop.ToolResult, bool)
-	job     string
-}
-
-func (b *toolbox) Specs() []loop.ToolSpec {
-	return []loop.ToolSpec{
-		{Name: "shell", Description: "run", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "read", Description: "read", Schema: json.RawMessage(`{"type":"object"}`), Pure: true},
-	}
-}
-
-func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
-	r := &running{box: b, call: c, began: time.Now(), done: make(chan struct{}), stop: make(chan struct{})}
-	if err := json.Unmarshal([]byte(c.Call.Args), &r.args); err != nil {
-		panic(err)
-	}
-	took, err := time.ParseDuration(r.args.For)
-	if err != nil {
-		panic(err)
-	}
-	b.mu.Lock()
-	b.effects[c.Call.ID]++
-	b.mu.Unlock()
-	b.w.logf("tool %s %q begins", c.Call.Name, r.args.Do)
-	b.w.wg.Add(1)
-	go r.run(ctx, took)
-	return r
-}
-
-func (r *running) run(ctx context.Context, took time.Duration) {
-	defer r.box.w.wg.Done()
-	t := time.NewTimer(took)
-	defer t.Stop()
-	done := ctx.Done()
-	for {
-		select {
-		case <-t.C:
-			r.end(loop.ToolResult{Body: r.args.Do + " ok"}, "ends")
-			return
-		case <-r.stop:
-			r.end(loop.ToolResult{Body: "killed", Failed: true}, "is killed")
-			return
-		case <-done:
-			r.box.mu.Lock()
-			adopted := r.adopted
-			r.box.mu.Unlock()
-			if adopted {
-				done = r.box.w.dead // a job lives as long as its process
-				select {
-				case <-done:
-				default:
-					continue
-				}
-			}
-			r.end(loop.ToolResult{Body: "killed", Failed: true}, "is killed")
-			return
-		}
-	}
-}
-
-func (r *running) end(res loop.ToolResult, how string) {
-	r.box.mu.Lock()
-	r.result = res
-	over := r.over
-	delete(r.box.jobs, r.job)
-	close(r.done)
-	r.box.mu.Unlock()
-	select {
-	case <-r.box.w.dead:
-		return
-	default:
-	}
-	r.box.w.logf("tool %s %q %s", r.call.Call.Name, r.args.Do, how)
-	if over != nil {
-		over(res, how == "is killed") // who kills needs no waking
-	}
-}
-
-func (r *running) Done() <-chan struct{}   { return r.done }
-func (r *running) Result() loop.ToolResult { return r.result }
-func (r *running) Tail() string            { return r.args.Do + " so far" }
-
-func (b *toolbox) Adopt(_ session.Key, id string, _ int64, run loop.Running, over func(loop.ToolResult, bool)) bool {
-	r := run.(*running)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case <-r.done:
-		return false
-	default:
-	}
-	r.adopted, r.over, r.job = true, over, id
-	b.jobs[id] = r
-	return true
-}
-
-func (b *toolbox) Kill(_ session.Key, id string) {
-	b.mu.Lock()
-	r := b.jobs[id]
-	b.mu.Unlock()
-	if r != nil {
-		close(r.stop)
-		<-r.done
-	}
-}
-
-func (b *toolbox) KillAll(session.Key) {
-	b.mu.Lock()
-	var ids []string
-	for id := range b.jobs {
-		ids = append(ids, id)
-	}
-	b.mu.Unlock()
-	for _, id := range ids {
-		b.Kill(session.Key{}, id)
-	}
-}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ type platform struct {
 	ids   int
 	// fail decides the fate of the n-th send.
 	fail func(p session.Part) sendFault
+	next []sendFault   // the fates of the next sends, before fail is asked
+	wait time.Duration // of a flood; 0 = 20 s
 	last map[session.Key]session.View
 }
 
@@ -44,7 +47,39 @@ const (
 	sendDown
 	sendLost // shown, but the answer is lost
 	sendFlood
+	sendSlow // takes three seconds
 )
+
+// setFaults decides what becomes of sends from now on: an event of a script.
+func (p *platform) setFaults(t interface{ Fatalf(string, ...any) }, in input) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kinds := map[string]sendFault{
+		"ok": sendOK, "lost": sendLost, "flood": sendFlood, "slow": sendSlow,
+		"flood begins": sendFlood, "send replies get lost": sendLost, "flood ends": sendOK,
+	}
+	words := strings.Fields(in.text)
+	if in.verb == "next sends" {
+		for _, word := range words {
+			f, ok := kinds[word]
+			if !ok {
+				t.Fatalf("no such fate: %q", in.raw)
+			}
+			p.next = append(p.next, f)
+		}
+		return
+	}
+	p.wait = 0
+	if len(words) > 0 {
+		d, err := time.ParseDuration(words[0])
+		if err != nil {
+			t.Fatalf("%q: %v", in.raw, err)
+		}
+		p.wait = d
+	}
+	f := kinds[in.verb]
+	p.fail = func(session.Part) sendFault { return f }
+}
 
 type payload struct {
 	Text    string            `json:"text"`
@@ -60,28 +95,53 @@ func newPlatform(w *world) *platform {
 func (p *platform) Name() session.PlatformName { return "fake" }
 
 func (p *platform) Parts(o session.Outgoing) [][]byte {
-	data, err := json.Marshal(payload{o.Markdown, o.ReplyTo, o.Buttons, o.Silent})
-	if err != nil {
-		panic(err)
+	var parts [][]byte
+	for text := o.Markdown; ; {
+		d := payload{Text: text, Reply: o.ReplyTo, Silent: o.Silent}
+		rest := ""
+		if n := p.w.conf.cut; n > 0 && len(text) > n {
+			n = max(1, strings.LastIndexByte(text[:n+1], ' '))
+			d.Text, rest = text[:n], strings.TrimSpace(text[n:])
+		}
+		if rest == "" {
+			d.Buttons = o.Buttons
+		}
+		data, err := json.Marshal(d)
+		if err != nil {
+			panic(err)
+		}
+		if parts = append(parts, data); rest == "" {
+			return parts
+		}
+		text, o.ReplyTo = rest, ""
 	}
-	return [][]byte{data}
 }
 
 func (p *platform) Send(ctx context.Context, part session.Part) (session.MessageID, error) {
+	p.mu.Lock()
+	fault := sendOK
+	switch {
+	case len(p.next) > 0:
+		fault, p.next = p.next[0], p.next[1:]
+	case p.fail != nil:
+		fault = p.fail(part)
+	}
+	wait := cmp.Or(p.wait, 20*time.Second)
+	p.mu.Unlock()
+	if fault == sendSlow {
+		time.Sleep(3 * time.Second)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil || p.w.isDead() {
 		return "", &session.SendError{Outcome: session.SendNot, Err: ctx.Err()}
 	}
-	fault := sendOK
-	if p.fail != nil {
-		fault = p.fail(part)
-	}
 	switch fault {
 	case sendDown:
 		return "", &session.SendError{Outcome: session.SendNot, Err: errors.New("connection refused")}
 	case sendFlood:
-		return "", &session.SendError{Outcome: session.SendNot, Wait: 20 * time.Second, Err: errors.New("flood")}
+		p.w.logIn(part.Key, "platform refuses%s: wait %d s", where(part.Key), int(wait.Seconds()))
+		return "", &session.SendError{Outcome: session.SendNot, Wait: wait, Err: errors.New("flood")}
 	}
 	var d payload
 	if err := json.Unmarshal(part.Data, &d); err != nil {
@@ -106,7 +166,7 @@ func (p *platform) Show(v session.View) {
 	old := p.last[v.Key]
 	p.last[v.Key] = v
 	if v.Notice != "" && v.Notice != old.Notice {
-		p.w.logf("bot notes: %s", v.Notice)
+		p.w.logIn(v.Key, "bot notes%s: %s", where(v.Key), v.Notice)
 	}
 	if v.Text != old.Text && v.Text != "" {
 		p.w.shows = append(p.w.shows, v.Text)
@@ -121,7 +181,7 @@ func (p *platform) Sign(_ context.Context, key session.Key, f session.Fate) erro
 		return nil // no platform shows it: the row is there, the request is not out
 	}
 	if f.Waited && p.signs[msg] != string(f.State) {
-		p.w.logf("bot signs %s: %s", msg, f.State)
+		p.w.logIn(key, "bot signs %s: %s", msg, f.State)
 		p.signs[msg] = string(f.State)
 	}
 	return nil

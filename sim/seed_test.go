@@ -26,16 +26,16 @@ var (
 
 // events are what a schedule is drawn from.
 var events = []string{
-	"message", "other", "edit", "drop", "steer", "queue", "interrupt", "stop", "press", "btw", "new", "twice",
+	"message", "other", "edit", "drop", "steer", "queue", "interrupt", "stop", "press", "btw", "retry", "new", "twice",
 	"crash", "restart", "error",
 }
 
 // reached counts what all schedules of a run came to.
 type reached struct {
-	mu     sync.Mutex
-	phases map[string]int // phase × event
-	faults map[string]int // failpoint × fault
-	verbs  map[string]int
+	mu       sync.Mutex
+	phases   map[string]int // phase × event
+	faults   map[string]int // failpoint × fault
+	outcomes map[string]int
 }
 
 func (r *reached) add(m map[string]int, what string) {
@@ -73,7 +73,7 @@ type planned struct {
 // against the invariants I1-I9, I14 and the conservation law. It prints what
 // was reached, and fails on what never was.
 func TestSeeds(t *testing.T) {
-	hit := &reached{phases: map[string]int{}, faults: map[string]int{}, verbs: map[string]int{}}
+	hit := &reached{phases: map[string]int{}, faults: map[string]int{}, outcomes: map[string]int{}}
 	failed := 0
 	for seed := *seedFirst; seed < *seedFirst+uint64(*seedCount) && failed < 3; seed++ {
 		bad, transcript := playSeed(t, seed, hit, nil)
@@ -87,6 +87,7 @@ func TestSeeds(t *testing.T) {
 	}
 	report(t, "phase × event", hit.phases, wantPhases())
 	report(t, "failpoint × fault", hit.faults, wantFaults())
+	report(t, "outcome", hit.outcomes, outcomes)
 }
 
 // wantPhases are the cells every run must reach.
@@ -401,6 +402,12 @@ func (s *schedule) event(kind string) {
 		m.Kind = session.KindPress
 		m.Button = fmt.Sprintf("%s:%d", []string{"now", "run", "drop", "queue"}[s.rng.IntN(4)], ticket)
 		s.deliver(m)
+	case "retry":
+		m := s.message("alice", "/retry")
+		if turn := s.rng.Int64N(8); turn > 0 {
+			m.Kind, m.Text, m.Button = session.KindPress, "", fmt.Sprintf("retry:%d", turn)
+		}
+		s.deliver(m)
 	case "stop":
 		s.deliver(s.message("alice", []string{"/stop", "stop", "/stop all"}[s.rng.IntN(3)]))
 	case "btw":
@@ -428,6 +435,36 @@ func (s *schedule) recent() (session.MessageID, bool) {
 		return "", false
 	}
 	return s.ids[len(s.ids)-1-s.rng.IntN(min(3, len(s.ids)))], true
+}
+
+// outcomes are what schedules must come to.
+var outcomes = []string{
+	"begun", "joined", "steered", "sent again", "job told",
+	string(session.EndAnswered), string(session.EndStopped), string(session.EndReplaced), string(session.EndFailed),
+}
+
+// outcomeOf is what a row says came of something.
+func outcomeOf(r session.Row) string {
+	switch r.Type {
+	case session.RowUser:
+		u := session.DecodeUser(r)
+		switch {
+		case len(u.Again) > 0:
+			return "sent again"
+		case u.Event != "":
+			return "job told"
+		}
+		return "begun"
+	case session.RowFold:
+		return "joined"
+	case session.RowSteer:
+		return "steered"
+	case session.RowAssistant:
+		if end := session.DecodeAssistant(r).End; end != "" {
+			return string(end)
+		}
+	}
+	return "a step"
 }
 
 // accounted holds the end of a schedule against I1, I2, I9: every accepted
@@ -467,6 +504,7 @@ func (s *schedule) accounted() []string {
 			return []string{err.Error()}
 		}
 		for _, r := range rows {
+			s.hit.add(s.hit.outcomes, outcomeOf(r))
 			switch r.Type {
 			case session.RowUser, session.RowFold:
 				for i, in := range session.DecodeUser(r).Inputs {

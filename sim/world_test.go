@@ -43,13 +43,19 @@ type world struct {
 	missed []session.Message // written while no process ran
 
 	mu    sync.Mutex
-	lines []line
+	lines []logged
 	shows []string
+	texts map[string]bool // all that people wrote
 }
 
 type line struct {
 	at   time.Duration
 	text string
+}
+
+type logged struct {
+	line
+	key string // the session's, where that matters for the order
 }
 
 // config is what a transcript or a seed sets.
@@ -63,21 +69,23 @@ type config struct {
 	onEnd    string
 	drain    time.Duration
 	steps    int
+	time     time.Duration // of a turn
 	ttl      time.Duration
+	cut      int // how long a part may be; 0 = any
 }
 
 func defaults() config {
 	return config{
 		mode: steer.Steer, join: time.Second, yield: 5 * time.Second, skip: true, from: "owner", onEnd: "turn",
-		drain: 20 * time.Second, steps: 60, ttl: 5 * time.Second,
+		drain: 20 * time.Second, steps: 60, time: time.Hour, ttl: 5 * time.Second,
 	}
 }
 
 func newWorld(t testing.TB, c config) *world {
-	w := &world{t: t, began: time.Now(), conf: c, store: storetest.NewModel(time.Now)}
+	w := &world{t: t, began: time.Now(), conf: c, store: storetest.NewModel(time.Now), texts: map[string]bool{}}
 	w.plat = newPlatform(w)
-	w.model = &model{w: w}
-	w.box = &toolbox{w: w, effects: map[string]int{}, jobs: map[string]*running{}}
+	w.model = &model{w: w, out: map[string]int{}}
+	w.box = &toolbox{w: w, effects: map[string]int{}, jobs: map[string]*running{}, ended: map[string]string{}}
 	w.tools = w.box
 	return w
 }
@@ -110,7 +118,7 @@ func (w *world) start() {
 	var hub *session.Hub
 	l, err := loop.New(loop.Options{
 		Model: w.model, Tools: w.tools, System: "You help.", Hosted: true, YieldAfter: w.conf.yield,
-		SkipUnstarted: w.conf.skip, Steps: w.conf.steps, Time: time.Hour, CacheBytes: 1 << 20,
+		SkipUnstarted: w.conf.skip, Steps: w.conf.steps, Time: w.conf.time, CacheBytes: 1 << 20,
 		JobEnded: func(key session.Key, j session.Job) { hub.JobEnded(ctx, key, j) },
 	})
 	if err != nil {
@@ -178,7 +186,14 @@ func (w *world) restart() {
 func (w *world) logf(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lines = append(w.lines, line{time.Since(w.began), fmt.Sprintf(format, args...)})
+	w.lines = append(w.lines, logged{line{time.Since(w.began), contract(fmt.Sprintf(format, args...))}, ""})
+}
+
+// logIn logs what belongs to a session.
+func (w *world) logIn(key session.Key, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, logged{line{time.Since(w.began), contract(fmt.Sprintf(format, args...))}, where(key)})
 }
 
 func (w *world) logSent(s sent) {
@@ -191,6 +206,7 @@ func (w *world) logSent(s sent) {
 	case session.PartReply:
 		b.WriteString("bot replies")
 	}
+	b.WriteString(where(s.key))
 	if s.reply != "" {
 		fmt.Fprintf(&b, " to %s", s.reply)
 	}
@@ -201,7 +217,7 @@ func (w *world) logSent(s sent) {
 	for _, btn := range s.buttons {
 		fmt.Fprintf(&b, " [%s]", btn.Text)
 	}
-	w.logf("%s", b.String())
+	w.logIn(s.key, "%s", b.String())
 }
 
 // logRequest writes what a request adds to the one before it in its session.
@@ -218,12 +234,17 @@ func (w *world) logRequest(n int) {
 		}
 	}
 	w.model.mu.Unlock()
+	key, err := session.ParseKey(req.session)
+	if err != nil {
+		w.t.Errorf("request of session %q: %v", req.session, err)
+	}
+	in := where(key)
 	same := 0
 	for same < len(before) && same < len(req.msgs) && before[same] == string(req.msgs[same]) {
 		same++
 	}
 	if same == len(req.msgs) && same == len(before) {
-		w.logf("model is asked again")
+		w.logIn(key, "model%s is asked again", in)
 		return
 	}
 	for _, raw := range req.msgs[same:] {
@@ -231,10 +252,10 @@ func (w *world) logRequest(n int) {
 		if m.Role == "assistant" && len(m.Calls) > 0 {
 			continue // its own words
 		}
-		w.logf("model gets %s: %s", m.Role, oneLine(showNote(m.Content)))
+		w.logIn(key, "model%s gets %s: %s", in, m.Role, oneLine(showNote(m.Content)))
 	}
 	if req.noTools {
-		w.logf("model may use no tools")
+		w.logIn(key, "model%s may use no tools", in)
 	}
 }
 
