@@ -47,8 +47,12 @@ type Options struct {
 	Listen string
 	// Token lets people in, at least 32 characters. Empty: everybody who can
 	// reach the loopback interface is let in, and only its names are served.
-	Token    string
-	Hub      Hub
+	Token string
+	Hub   Hub
+	// Store keeps what the page shows beside the sessions (see memo.go) and has
+	// their jobs. nil: that is in memory only and ends with the process, and no
+	// jobs are shown.
+	Store    Store
 	Commands []Command
 	Log      *slog.Logger // nil = discard
 }
@@ -59,6 +63,7 @@ type Adapter struct {
 	listen   string
 	token    string
 	hub      Hub
+	store    Store // may be nil
 	commands []Command
 	log      *slog.Logger
 	boot     string // names this process: what is in memory only began with it
@@ -99,7 +104,7 @@ func New(o Options) (*Adapter, error) {
 		o.Commands = []Command{}
 	}
 	return &Adapter{
-		listen: o.Listen, token: o.Token, hub: o.Hub, commands: o.Commands, log: o.Log,
+		listen: o.Listen, token: o.Token, hub: o.Hub, store: o.Store, commands: o.Commands, log: o.Log,
 		boot: strings.ToLower(rand.Text()[:10]), ending: make(chan struct{}),
 	}, nil
 }
@@ -186,18 +191,30 @@ func (a *Adapter) Parts(o session.Outgoing) [][]byte {
 	return [][]byte{data}
 }
 
-// Send implements session.Platform: it keeps the part for pages that read
-// later and leaves word for those that are open. The same part again, a repeat
-// whose outcome was not known, is the same reply (I9).
-func (a *Adapter) Send(_ context.Context, p session.Part) (session.MessageID, error) {
+// Send implements session.Platform: it leaves word for open pages and keeps the
+// part for those that read later; nil means that the store has it. The same
+// part again, a repeat whose outcome was not known, is the same reply (I9). An
+// answer to a question is for its asker alone, who may have gone.
+func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, error) {
 	var d payload
 	if err := json.Unmarshal(p.Data, &d); err != nil {
 		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("web: decode part: %w", err)}
 	}
-	a.rooms.of(p.Key).reply(item{
+	it := item{
 		Kind: string(p.Kind), ID: p.ID, Text: d.Text, ReplyTo: d.ReplyTo, Buttons: d.Buttons,
 		Silent: d.Silent, Turn: p.Turn, At: time.Now().UnixMilli(),
-	})
+	}
+	here := a.rooms.of(p.Key)
+	if id, ok := askedBy(p.ID); ok {
+		here.answer(id, it)
+		return session.MessageID(p.ID), nil
+	}
+	here.reply(it)
+	if p.Kind != session.PartFinal {
+		if err := a.keep(ctx, p.Key, func(*room) {}); err != nil {
+			return "", &session.SendError{Outcome: session.SendNot, Err: fmt.Errorf("web: %w", err)}
+		}
+	}
 	return session.MessageID(p.ID), nil
 }
 
@@ -207,8 +224,11 @@ func (a *Adapter) Send(_ context.Context, p session.Part) (session.MessageID, er
 func (a *Adapter) Show(v session.View) { a.rooms.of(v.Key).show(v) }
 
 // Sign implements session.Platform. Every state is shown, also of inputs that
-// did not wait.
-func (a *Adapter) Sign(_ context.Context, key session.Key, f session.Fate) error {
+// did not wait. That a message was dropped is kept with its text.
+func (a *Adapter) Sign(ctx context.Context, key session.Key, f session.Fate) error {
 	a.rooms.of(key).sign(f)
+	if f.State == session.FateDropped {
+		return a.dropped(ctx, key, f)
+	}
 	return nil
 }

@@ -29,6 +29,7 @@ func (a *Adapter) Handler() http.Handler {
 	mux.HandleFunc("GET /api/sessions/{chat}", a.inChat(a.transcript))
 	mux.HandleFunc("GET /api/sessions/{chat}/events", a.inChat(a.events))
 	mux.HandleFunc("POST /api/sessions/{chat}/messages", a.inChat(a.message))
+	mux.HandleFunc("POST /api/sessions/{chat}/ask", a.inChat(a.ask))
 	mux.HandleFunc("POST /api/sessions/{chat}/press", a.inChat(a.press))
 	mux.HandleFunc("POST /api/sessions/{chat}/edit", a.inChat(a.edit))
 	mux.HandleFunc("POST /api/sessions/{chat}/delete", a.inChat(a.remove))
@@ -114,7 +115,12 @@ func (a *Adapter) list(w http.ResponseWriter, r *http.Request) {
 // transcript answers what is new since ?cursor=.
 func (a *Adapter) transcript(w http.ResponseWriter, r *http.Request, key session.Key, p session.Principal) {
 	c := parseCursor(r.URL.Query().Get("cursor"), a.boot)
-	memo, n := a.rooms.of(key).memo(c.n) // before the rows: what is in both is shown as a row
+	if err := a.recall(r.Context(), key); err != nil {
+		a.storeFailed(r.Context(), w, "read memo", key, err)
+		return
+	}
+	room := a.rooms.of(key)
+	memo, n := room.memo(c.n) // before the rows: what is in both is shown as a row
 	t, err := a.hub.Read(r.Context(), p, key, c.gen, c.seq)
 	if err == nil && t.Gen == c.gen && c.seq > t.Status.Messages {
 		// The reader has more than there is: the session was deleted and begun anew.
@@ -125,7 +131,13 @@ func (a *Adapter) transcript(w http.ResponseWriter, r *http.Request, key session
 		a.storeFailed(r.Context(), w, "read session", key, err)
 		return
 	}
-	answer(w, render(t, c, memo, n, a.boot))
+	room.saw(t)
+	out := render(t, c, memo, n, a.boot)
+	if out.Jobs, err = a.jobs(r.Context(), key, t.Status); err != nil {
+		a.storeFailed(r.Context(), w, "read jobs", key, err)
+		return
+	}
+	answer(w, out)
 }
 
 // ageMost bounds the age a page may give for a message.
@@ -133,7 +145,7 @@ const ageMost = 24 * time.Hour
 
 // message takes what was typed. The id is the page's, so the same request
 // again is the same message (I2).
-func (a *Adapter) message(w http.ResponseWriter, r *http.Request, key session.Key, _ session.Principal) {
+func (a *Adapter) message(w http.ResponseWriter, r *http.Request, key session.Key, p session.Principal) {
 	var in struct {
 		ID      string `json:"id"`
 		Text    string `json:"text"`
@@ -157,16 +169,19 @@ func (a *Adapter) message(w http.ResponseWriter, r *http.Request, key session.Ke
 	if in.Age > 0 {
 		m.Sent = m.Received.Add(-min(time.Duration(in.Age)*time.Millisecond, ageMost))
 	}
-	if a.deliver(w, r, m) {
-		a.rooms.of(key).spoke(item{
-			Kind: kindSaid, ID: in.ID, Text: text, ReplyTo: m.ReplyTo, At: cmp.Or(m.Sent, m.Received).UnixMilli(),
-		})
+	it := item{Kind: kindSaid, ID: in.ID, Text: text, ReplyTo: m.ReplyTo, At: cmp.Or(m.Sent, m.Received).UnixMilli()}
+	room := a.rooms.of(key)
+	if strings.HasPrefix(text, "/") {
+		defer room.hold(it)()
+	}
+	if a.deliver(w, r, p, m) {
+		room.spoke(it)
 		answer(w, struct{}{})
 	}
 }
 
 // press takes a button. Its key is no authority; the hub judges who may.
-func (a *Adapter) press(w http.ResponseWriter, r *http.Request, key session.Key, _ session.Principal) {
+func (a *Adapter) press(w http.ResponseWriter, r *http.Request, key session.Key, p session.Principal) {
 	var in struct {
 		ID     string `json:"id"` // of this press
 		Button string `json:"button"`
@@ -180,10 +195,10 @@ func (a *Adapter) press(w http.ResponseWriter, r *http.Request, key session.Key,
 	}
 	m := a.event(key, session.KindPress, in.ID)
 	m.Dedupe, m.Button = "i:"+in.ID, in.Button
-	a.pass(w, r, m)
+	a.pass(w, r, p, m)
 }
 
-func (a *Adapter) edit(w http.ResponseWriter, r *http.Request, key session.Key, _ session.Principal) {
+func (a *Adapter) edit(w http.ResponseWriter, r *http.Request, key session.Key, p session.Principal) {
 	var in struct {
 		ID   string `json:"id"` // of the message
 		Text string `json:"text"`
@@ -201,10 +216,10 @@ func (a *Adapter) edit(w http.ResponseWriter, r *http.Request, key session.Key, 
 	m.Text = text
 	sum := sha256.Sum256([]byte(text))
 	m.Dedupe = "e:" + string(key.Chat) + ":" + in.ID + ":" + in.Op + ":" + hex.EncodeToString(sum[:8])
-	a.pass(w, r, m)
+	a.pass(w, r, p, m)
 }
 
-func (a *Adapter) remove(w http.ResponseWriter, r *http.Request, key session.Key, _ session.Principal) {
+func (a *Adapter) remove(w http.ResponseWriter, r *http.Request, key session.Key, p session.Principal) {
 	var in struct {
 		ID string `json:"id"` // of the message
 	}
@@ -213,7 +228,7 @@ func (a *Adapter) remove(w http.ResponseWriter, r *http.Request, key session.Key
 	}
 	m := a.event(key, session.KindDelete, in.ID)
 	m.Dedupe = "d:" + string(key.Chat) + ":" + in.ID
-	a.pass(w, r, m)
+	a.pass(w, r, p, m)
 }
 
 func goodID(w http.ResponseWriter, id string) bool {
@@ -231,8 +246,8 @@ func (a *Adapter) event(key session.Key, kind session.MessageKind, id string) se
 	}
 }
 
-func (a *Adapter) pass(w http.ResponseWriter, r *http.Request, m session.Message) {
-	if a.deliver(w, r, m) {
+func (a *Adapter) pass(w http.ResponseWriter, r *http.Request, p session.Principal, m session.Message) {
+	if a.deliver(w, r, p, m) {
 		answer(w, struct{}{})
 	}
 }
@@ -240,7 +255,7 @@ func (a *Adapter) pass(w http.ResponseWriter, r *http.Request, m session.Message
 // deliver brings a message through the door, one at a time in a conversation.
 // Only what the store has is answered with success (I1); a page asks again
 // with the same id until it is.
-func (a *Adapter) deliver(w http.ResponseWriter, r *http.Request, m session.Message) bool {
+func (a *Adapter) deliver(w http.ResponseWriter, r *http.Request, p session.Principal, m session.Message) bool {
 	ctx := r.Context()
 	room := a.rooms.of(m.Key)
 	select {
@@ -248,6 +263,10 @@ func (a *Adapter) deliver(w http.ResponseWriter, r *http.Request, m session.Mess
 		defer func() { <-room.door }()
 	case <-ctx.Done():
 		return false // the page has gone; it asks again
+	}
+	if err := a.beforeDrop(ctx, p, m); err != nil {
+		a.storeFailed(ctx, w, "keep what is dropped", m.Key, err)
+		return false
 	}
 	if err := a.hub.Deliver(ctx, m); err != nil {
 		a.storeFailed(ctx, w, "deliver", m.Key, err)

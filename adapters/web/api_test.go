@@ -31,7 +31,7 @@ func TestMessage(t *testing.T) {
 		t.Fatalf("got %+v; want the same Dedupe twice", got)
 	}
 	m := got[0]
-	if m.Key != testKey || m.ID != "aaaaaaaa-1" || m.Kind != session.KindText || m.From != person || !m.Private || !m.Addressed ||
+	if m.Key != testKey || m.ID != "aaaaaaaa-1" || m.Kind != session.KindText || m.From.ID != person.ID || !m.Private || !m.Addressed ||
 		m.Text != "use March" || m.ReplyTo != "bbbbbbbb-2" {
 		t.Errorf("got %+v", m)
 	}

@@ -16,6 +16,7 @@ import (
 // The page in a real browser: a task is steered, the note is seen inside it,
 // and neither a reload nor a restart of the server loses or doubles anything.
 func TestBrowserSteeredTask(t *testing.T) {
+	t.Parallel()
 	hub := newFakeHub()
 	a := newTestAdapter(t, hub, "")
 	base, stop := serve(t, a)
@@ -107,7 +108,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub.setDeliver(nil)
-	s.text("#banner", "Reconnecting")
+	s.text("#banner", "retrying")
 	s.shoot(dir, "3-offline")
 	b := newTestAdapter(t, hub, "")
 	s.a = b
@@ -147,7 +148,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 	s.say(session.PartFinal, "t:1:final/1", answer)
 	s.text(".answer", "More at")
 	s.until("the answer is shown once", `document.querySelectorAll('.answer').length === 1 && !document.querySelector('.live')`)
-	s.text(".answer .foot", "delivered")
+	s.text(".answer .foot time", ":")
 	s.text(".steer .state", "waits → steered in at step 3 → answered")
 	s.until("the answer is read out", `document.getElementById('say').innerText.includes('March came to')`)
 	s.say(session.PartReply, "r:9/1", "Stopped. Held:\n1. held, 3 s: make it two lines", session.Button{Text: "Run 1", Data: "run:4"}, session.Button{Text: "Drop 1", Data: "drop:4"})
@@ -166,6 +167,7 @@ func TestBrowserSteeredTask(t *testing.T) {
 
 // Keys: commands complete, Esc stops, Ctrl+K lists, the mode switch sends /busy.
 func TestBrowserKeys(t *testing.T) {
+	t.Parallel()
 	hub := newFakeHub()
 	a := newTestAdapter(t, hub, testToken)
 	base, stop := serve(t, a)
@@ -198,6 +200,18 @@ func TestBrowserKeys(t *testing.T) {
 	if want := "queued0,pending0,held0,queued0,steered3,steered3,steered3,answered3,answered3"; got != want {
 		t.Errorf("fates: got %s; want %s", got, want)
 	}
+	// Of a message whose fate is too old to be kept, the end of its turn tells.
+	got = eval[string](s, `import('/model.js').then(({ Model }) => {
+		const m = new Model('x');
+		m.applyTranscript({ whole: true, fates: [], memo: [], slot: [], turn: 0, now: 0, rows: ['answered', 'stopped', 'replaced', 'failed', ''].flatMap((end, i) => [
+			{ seq: 2 * i + 1, turn: i + 1, type: 'user', inputs: [{ ticket: i + 1, ids: [] }] },
+			{ seq: 2 * i + 2, turn: i + 1, type: 'assistant', end, text: 'x' },
+		]) }, 0);
+		return m.blocks([]).filter((b) => b.kind === 'user').map((b) => b.fate ? b.fate.state : 'unknown').join();
+	})`)
+	if want := "answered,stopped,stopped,failed,unknown"; got != want {
+		t.Errorf("old messages: got %s; want %s", got, want)
+	}
 
 	s.run(chromedp.SendKeys(chromedp.ID("text"), "/st"))
 	s.text("#commands [aria-selected=true]", "/status")
@@ -218,13 +232,31 @@ func TestBrowserKeys(t *testing.T) {
 		t.Errorf("Esc: got %q; want stop:1, which cannot stop a later turn", m.Button)
 	}
 	s.run(chromedp.Click(chromedp.CSS(`#mode input[value=queue]`)))
-	if m := s.got(session.KindText); m.Text != "/busy queue" {
-		t.Errorf("mode switch: got %q; want /busy queue", m.Text)
-	}
-	s.text(".command", "/busy queue")
+	s.asked("/busy queue", "", "Mode: queue (set here)")
+	s.text("#hint", "runs after this task")
+	s.until("the mode switch leaves no bubble", `document.querySelectorAll('article').length === 1`)
+	s.until("and the focus goes to the box", `document.activeElement.id === 'text'`)
+	// What became of a message is shown below it and nowhere else.
 	s.run(chromedp.Click(chromedp.CSS(`.you .state`)))
-	if why := s.got(session.KindText); why.Text != "/why" || why.ReplyTo != m.ID {
-		t.Errorf("the sign: got %q to %q; want /why to the message", why.Text, why.ReplyTo)
+	s.asked("/why", m.ID, "Message 1: being worked on. Turn 1.")
+	s.text(".you .life", "Accepted")
+	s.text(".you .life", "being worked on. Turn 1.")
+	s.until("it is no part of the conversation", `document.querySelectorAll('article').length === 1`)
+	s.run(chromedp.KeyEvent(kb.Escape))
+	s.until("Esc closes it", `!document.querySelector('.life') && document.activeElement.dataset.act.startsWith('why:')`)
+	if n := len(s.hub.arrived); n != 0 {
+		t.Errorf("Esc with something open also sent %d messages; want nothing stopped", n)
+	}
+	s.run(chromedp.KeyEvent("3", chromedp.KeyModifiers(chromedp.ModifierAlt)))
+	s.asked("/busy interrupt", "", "Mode: interrupt (set here)")
+	s.text("#hint", "replaces the running task")
+	s.run(chromedp.KeyEvent("?"))
+	s.until("the keys are listed", `document.getElementById('keys').open && document.querySelectorAll('#keylist dt').length > 5`)
+	s.shoot(dir, "6-keys")
+	s.run(chromedp.KeyEvent(kb.Escape))
+	s.until("Esc closes the list", `!document.getElementById('keys').open`)
+	if n := len(s.hub.arrived); n != 0 {
+		t.Errorf("Esc in a dialog sent %d messages; want nothing stopped", n)
 	}
 	// Ctrl+K from anywhere.
 	s.run(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))

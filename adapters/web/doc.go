@@ -4,9 +4,11 @@
 //
 // What was said lives in the store and is read from there: the page asks for
 // rows after the ones it has. The stream only tells what changed since, so a
-// lost event costs a moment and never a message. Two things are in memory
-// alone, the newest hundred a conversation: answers to commands, which have no
-// row, and what was typed, for messages that never became a row.
+// lost event costs a moment and never a message. What is shown and is no row,
+// answers to commands and messages that were dropped, is in the conversation's
+// memo, a bounded document of the same store (memo.go). A control of the page
+// that gives a command (the mode switch, a message's sign, a job's button) asks
+// it beside the conversation and is answered in place (ask.go).
 //
 // Order: messages of one conversation go through the door one after another,
 // as they arrive. On the stream a fate or a reply comes before the hint that

@@ -32,6 +32,7 @@ type fakeHub struct {
 	fault   error
 	arrived chan session.Message
 	deliver func(context.Context, session.Message) error
+	slow    chan struct{} // while not nil, readings wait for it
 }
 
 func newFakeHub() *fakeHub {
@@ -71,6 +72,12 @@ func (h *fakeHub) Identify(_ context.Context, key session.Key, who session.Perso
 }
 
 func (h *fakeHub) Read(_ context.Context, _ session.Principal, key session.Key, gen, after int64) (session.Transcript, error) {
+	h.mu.Lock()
+	slow := h.slow
+	h.mu.Unlock()
+	if slow != nil {
+		<-slow
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.read = append(h.read, [2]int64{gen, after})
@@ -116,6 +123,58 @@ func (h *fakeHub) View(key session.Key) (session.View, bool) {
 	defer h.mu.Unlock()
 	v, ok := h.views[key]
 	return v, ok
+}
+
+// fakeStore keeps documents as a store does, and has the jobs a test gives it.
+type fakeStore struct {
+	mu      sync.Mutex
+	docs    map[string][]byte
+	version map[string]int64
+	jobs    []session.Job
+	fault   error
+	before  func() // called before each write, outside of the lock
+	reads   int
+	writes  int
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{docs: map[string][]byte{}, version: map[string]int64{}}
+}
+
+func (s *fakeStore) Doc(_ context.Context, name string) ([]byte, int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	return slices.Clone(s.docs[name]), s.version[name], s.fault
+}
+
+func (s *fakeStore) PutDoc(_ context.Context, name string, version int64, data []byte) error {
+	if s.before != nil {
+		s.before()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.fault != nil:
+		return s.fault
+	case s.version[name] != version:
+		return session.ErrStale
+	}
+	s.writes++
+	s.docs[name], s.version[name] = slices.Clone(data), version+1
+	return nil
+}
+
+func (s *fakeStore) Load(_ context.Context, key session.Key) (session.Lane, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return session.Lane{Key: key, Exists: true, Jobs: slices.Clone(s.jobs)}, s.fault
+}
+
+func (s *fakeStore) setFault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = err
 }
 
 // edit changes a conversation.
@@ -193,8 +252,13 @@ const testToken = "0123456789abcdef0123456789abcdef-token"
 
 func newTestAdapter(t *testing.T, hub Hub, token string) *Adapter {
 	t.Helper()
+	return newStoredAdapter(t, hub, nil, token)
+}
+
+func newStoredAdapter(t *testing.T, hub Hub, st Store, token string) *Adapter {
+	t.Helper()
 	a, err := New(Options{
-		Listen: "127.0.0.1:0", Token: token, Hub: hub, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Listen: "127.0.0.1:0", Token: token, Hub: hub, Store: st, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Commands: []Command{{Name: "status", Help: "what the session is doing"}, {Name: "steer", Args: "TEXT", Help: "send TEXT into the running task"}},
 	})
 	if err != nil {
@@ -207,7 +271,7 @@ func newTestAdapter(t *testing.T, hub Hub, token string) *Adapter {
 func ask(a *Adapter, method, path, body string, head ...string) *httptest.ResponseRecorder {
 	// A stream that should have been refused must end the test, not hang it.
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	ctx, stop := context.WithTimeout(r.Context(), 5*time.Second)
+	ctx, stop := context.WithTimeout(r.Context(), 12*time.Second)
 	defer stop()
 	r = r.WithContext(ctx)
 	r.Host = "127.0.0.1:8080"

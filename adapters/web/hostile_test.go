@@ -48,6 +48,7 @@ async function attack() {
 // A page of another port cannot read, write, listen or frame; nor can one that
 // came by a rebound name.
 func TestBrowserHostilePage(t *testing.T) {
+	t.Parallel()
 	hub := newFakeHub()
 	steered(hub)
 	hub.edit(testKey, func(l *session.Transcript, _ *session.View) { l.Turn = 0 })
@@ -118,6 +119,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // I8: whatever a model, a tool, a person or a file says is text on the page.
 func TestBrowserHostileText(t *testing.T) {
+	t.Parallel()
 	hub := newFakeHub()
 	bad := strings.Join([]string{
 		`<img src=x onerror="window.hit=1"> <script>window.hit=2</script>`,
@@ -175,6 +177,16 @@ func TestBrowserHostileText(t *testing.T) {
 	s.testMarkdown()
 }
 
+func codeBox(lang, code string) string {
+	return `<div class="code"><div class="codehead"><span>` + lang + `</span><button type="button" class="copy" data-copy="next" aria-label="Copy the code">Copy</button></div>` +
+		`<pre tabindex="0"><code>` + code + `</code></pre></div>`
+}
+
+func tableBox(head string, rows ...string) string {
+	return `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr>` + head + `</tr></thead><tbody><tr>` +
+		strings.Join(rows, "</tr><tr>") + `</tr></tbody></table></div>`
+}
+
 // testMarkdown holds the renderer's output for what models write, and its pace
 // on what they should not.
 func (s *story) testMarkdown() {
@@ -188,13 +200,16 @@ func (s *story) testMarkdown() {
 		"3. x\n4. y":                     `<ol start="3"><li>x</li><li>y</li></ol>`,
 		"line\nbreak":                    "<p>line<br>break</p>",
 		`\*no\* \[x](y)`:                 "<p>*no* [x](y)</p>",
-		"```go\nx := 1\n```":             `<pre data-lang="go" tabindex="0"><code>x := 1</code></pre>`,
-		"```\nopen":                      `<pre tabindex="0"><code>open</code></pre>`,
+		"```go\nx := 1\n```":             codeBox("go", "x := 1"),
+		"```\nopen":                      codeBox("", "open"),
 		"> q\n> r":                       "<blockquote><p>q<br>r</p></blockquote>",
 		"(see https://example.com/a_b).": `<p>(see <a href="https://example.com/a_b" target="_blank" rel="noopener noreferrer nofollow">https://example.com/a_b</a>).</p>`,
 		"[a](http://x.example/(y))":      `<p><a href="http://x.example/(y)" target="_blank" rel="noopener noreferrer nofollow">a</a></p>`,
 		"[a](//x.example) [b](/y)":       "<p>[a](//x.example) [b](/y)</p>",
-		"| a | b |\n|--|--|\n| 1 | 22 |": "<pre class=\"table\">a   │ b\n────┼────\n1   │ 22</pre>",
+		"| a | b |\n|--|--|\n| 1 | 22 |": tableBox("<th scope=\"col\">a</th><th scope=\"col\">b</th>", "<td>1</td><td>22</td>"),
+		"a|b\n:-:|-:\n`x|y`|z\\|w|more\n1": tableBox(`<th class="mid" scope="col">a</th><th class="end" scope="col">b</th>`,
+			`<td class="mid"><code>x|y</code></td><td class="end">z|w</td>`) + "<p>1</p>",
+		"| a |\n|---|\n| <b> ` | *c* |\n| |": tableBox(`<th scope="col">a</th>`, "<td>&lt;b&gt; `</td>", "<td></td>"),
 	} {
 		quoted, err := json.Marshal(in)
 		if err != nil {
@@ -206,11 +221,11 @@ func (s *story) testMarkdown() {
 		}
 	}
 	ms := eval[float64](s, `import('/markdown.js').then(m => { const at = performance.now();
-		for (const x of ['*a ', '**', '_', '[', '[a](', '`+"`"+`', '`+"` `` "+`', '> ', '- ', '~~x', 'http://', '  - a\n', '|\n', '*a_b'])
+		for (const x of ['*a ', '**', '_', '[', '[a](', '`+"`"+`', '`+"` `` "+`', '> ', '- ', '~~x', 'http://', '  - a\n', '|\n', '*a_b', '|', '|-|\n', '|a |-'])
 			m.markdown(x.repeat(64000 / x.length));
 		return performance.now() - at; })`)
 	if limit := float64(20 * time.Second / time.Millisecond); ms > limit {
 		s.t.Errorf("64 kB of marks took %.0f ms; want under %.0f", ms, limit)
 	}
-	s.t.Logf("64 kB each of 14 marks: %.0f ms", ms)
+	s.t.Logf("64 kB each of 17 marks: %.0f ms", ms)
 }

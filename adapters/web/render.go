@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"coxswain/session"
+	"coxswain/steer"
 )
 
 // What a transcript is on the wire. Field names are stable. Everything in it
@@ -26,6 +27,7 @@ type transcript struct {
 	Slot   []wait         `json:"slot"`
 	Fates  []session.Fate `json:"fates"` // that changed since the cursor
 	Memo   []item         `json:"memo"`
+	Jobs   []job          `json:"jobs"`
 	Status session.Status `json:"status"`
 	Now    int64          `json:"now"` // Unix ms, by the store's clock
 }
@@ -38,6 +40,7 @@ type row struct {
 	At     int64   `json:"at"`   // Unix ms
 	Inputs []input `json:"inputs,omitempty"`
 	Event  string  `json:"event,omitempty"`
+	Again  string  `json:"again,omitempty"` // what is asked once more (/retry)
 	Text   string  `json:"text,omitempty"`
 	Calls  []call  `json:"calls,omitempty"`
 	End    string  `json:"end,omitempty"`
@@ -87,6 +90,15 @@ type wait struct {
 	Input   input  `json:"input"`
 }
 
+// A job is a call that goes on beside its turn.
+type job struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State string `json:"state"` // running, ended or lost; the latter two are about to be told
+	Turn  int64  `json:"turn,omitempty"`
+	Since int64  `json:"since"` // Unix ms
+}
+
 // What of long texts is sent: people read the ends.
 const (
 	bodyShown = 16 << 10
@@ -134,7 +146,7 @@ func render(t session.Transcript, c cursor, memo []item, n int64, boot string) t
 	}
 	out := transcript{
 		Chat: string(t.Key.Chat), Title: t.Title, Boot: boot, Whole: whole, Gen: t.Gen, Turn: t.Turn, Status: t.Status,
-		Rows: []row{}, Slot: []wait{}, Fates: []session.Fate{}, Memo: memo, Now: t.Now.UnixMilli(),
+		Rows: []row{}, Slot: []wait{}, Fates: []session.Fate{}, Memo: memo, Jobs: []job{}, Now: t.Now.UnixMilli(),
 	}
 	if out.Memo == nil {
 		out.Memo = []item{}
@@ -187,7 +199,13 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 		}
 		u := session.DecodeUser(r)
 		out.Event = clip(u.Event, bodyShown)
+		if len(u.Again) > 0 {
+			out.Again = clip(wordsAgain(u.Again), bodyShown)
+		}
 		for _, in := range u.Inputs {
+			if in.Retry != 0 {
+				continue // it has no words of its own
+			}
 			out.Inputs = append(out.Inputs, renderInput(in, fates))
 		}
 	case session.RowAssistant:
@@ -216,6 +234,9 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 func renderInput(in session.Input, fates map[int64]session.Fate) input {
 	out := input{
 		Ticket: in.Ticket, From: session.CleanLine(in.From.Name, 40), Text: in.Text(), Explicit: in.Explicit, Edited: in.Edited,
+	}
+	if in.Retry != 0 {
+		out.Text = fmt.Sprintf(wordsRetry, in.Retry)
 	}
 	for _, p := range in.Parts {
 		out.IDs = append(out.IDs, string(p.ID))
@@ -250,6 +271,7 @@ func fileLine(f session.Attachment) string {
 
 // clip cuts the middle out of what is longer than most bytes.
 func clip(s string, most int) string {
+	s = steer.Visible(s) // outside text: what is shown is what there is
 	if len(s) <= most {
 		return s
 	}

@@ -22,7 +22,7 @@ const (
 // An item is something shown in a conversation that is not a row: a reply, or
 // a message as it was typed, for those that never become a row.
 type item struct {
-	N       int64             `json:"n"` // grows over all conversations of this process
+	N       int64             `json:"n,omitempty"` // grows over all conversations of this process
 	Kind    string            `json:"kind"`
 	ID      string            `json:"id"`
 	Text    string            `json:"text,omitempty"`
@@ -30,7 +30,11 @@ type item struct {
 	Buttons []session.Button  `json:"buttons,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
 	Turn    int64             `json:"turn,omitempty"`
-	At      int64             `json:"at"` // Unix ms
+	State   session.FateState `json:"state,omitempty"` // of a typed message that was dropped
+	At      int64             `json:"at"`              // Unix ms
+
+	known bool // typed: the store has had it as an input
+	kept  bool // typed: only the memo has its text
 }
 
 // kindSaid marks a typed message; other kinds are those of parts.
@@ -45,6 +49,12 @@ type room struct {
 	subs    map[*sub]bool
 	said    []item
 	replies []item
+	held    []item // commands at the door
+	waiting []item // the slot as last read
+	asks    map[string]chan item
+	version int64 // of the stored memo as last read
+	gen     int64 // how far a reading came
+	seq     int64
 	seen    shape
 	used    time.Time
 }
@@ -124,7 +134,7 @@ func (rs *rooms) ofLocked(key session.Key) *room {
 		if rs.open == nil {
 			rs.open = map[session.Key]*room{}
 		}
-		r = &room{door: make(chan struct{}, 1), n: &rs.n, subs: map[*sub]bool{}}
+		r = &room{door: make(chan struct{}, 1), n: &rs.n, subs: map[*sub]bool{}, asks: map[string]chan item{}}
 		rs.open[key] = r
 	}
 	r.touch()
@@ -161,7 +171,7 @@ func (r *room) touch() {
 func (r *room) lastUse() (used time.Time, busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.used, len(r.subs) > 0 || len(r.door) > 0
+	return r.used, len(r.subs) > 0 || len(r.door) > 0 || len(r.asks) > 0
 }
 
 // join opens a stream that has every reply up to after.
@@ -223,6 +233,11 @@ func (r *room) show(v session.View) {
 func (r *room) sign(f session.Fate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, id := range f.Msgs {
+		if it := r.saidLocked(string(id)); it != nil {
+			it.known = true
+		}
+	}
 	r.eachLocked(func(s *sub) {
 		if len(s.fates) >= fatesMost {
 			clear(s.fates) // the page reads them from the store
@@ -257,10 +272,39 @@ func (r *room) keepLocked(list *[]item, it item) bool {
 	}
 	it.N = r.n.Add(1)
 	*list = append(*list, it)
-	if n := len(*list) - keepReplies; n > 0 {
-		*list = slices.Delete(*list, 0, n)
+	if len(*list) > keepReplies {
+		oldest := 0 // what came from the store stands behind newer ones
+		for i, old := range *list {
+			if old.At < (*list)[oldest].At {
+				oldest = i
+			}
+		}
+		*list = slices.Delete(*list, oldest, oldest+1)
 	}
 	return true
+}
+
+// await opens an ear for the answer to a question; done closes it.
+func (r *room) await(id string) (answer <-chan item, done func()) {
+	c := make(chan item, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asks[id] = c
+	return c, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.asks, id)
+	}
+}
+
+// answer gives an answer to whoever asked, if they still wait.
+func (r *room) answer(id string, it item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case r.asks[id] <- it:
+	default: // nobody waits, or the answer came before
+	}
 }
 
 // memo gives what is kept beyond n, oldest first, and the newest number.

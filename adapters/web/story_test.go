@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +216,23 @@ func (s *story) write(text string) {
 	s.run(chromedp.SendKeys(chromedp.ID("text"), text+kb.Enter))
 }
 
+// asked takes a question of the page and answers it as the hub would.
+func (s *story) asked(text string, about session.MessageID, answer string) {
+	s.t.Helper()
+	m := s.got(session.KindText)
+	id, ok := strings.CutPrefix(m.Dedupe, askPrefix)
+	if m.Text != text || m.ReplyTo != about || !ok || id != string(m.ID) {
+		s.t.Fatalf("asked: got %q to %q as %s; want %q to %q", m.Text, m.ReplyTo, m.Dedupe, text, about)
+	}
+	s.say(session.PartReply, "r:"+m.Dedupe+"/1", answer)
+}
+
+// artifacts reports whether go test keeps what tests write.
+func artifacts() bool {
+	f := flag.Lookup("test.artifacts")
+	return f != nil && f.Value.String() == "true"
+}
+
 // shoot takes the page on a phone and on a desk, light and dark. They are kept
 // with go test -artifacts.
 func (s *story) shoot(dir, name string) {
@@ -236,13 +255,16 @@ func (s *story) shoot(dir, name string) {
 				return err
 			}))
 			eval[bool](s, `new Promise(f => requestAnimationFrame(() => requestAnimationFrame(() => f(true))))`)
-			png, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				s.t.Fatal(err)
-			}
 			// Nothing may stick out sideways, on the smallest screen least of all.
 			if eval[bool](s, `document.documentElement.scrollWidth > innerWidth || document.getElementById('log').scrollWidth > document.getElementById('log').clientWidth`) {
 				s.t.Errorf("%s at %d: the page scrolls sideways", name, w)
+			}
+			if !artifacts() {
+				continue // nobody would see it
+			}
+			png, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				s.t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, w, scheme)), png, 0o600); err != nil {
 				s.t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // Limits of streams.
 const (
 	streamsMost = 64                    // at once; a page has one
-	heartbeat   = 15 * time.Second      // proxies close what is silent for a minute
+	heartbeat   = 10 * time.Second      // proxies close what is silent for a minute, and a page takes 25 s of silence for a lost connection
 	writeEach   = 10 * time.Second      // for one write: a page that is gone is noticed
 	pace        = 40 * time.Millisecond // between two writes: text streams in smoothly, and never per token
 )
@@ -39,6 +39,7 @@ type stream struct {
 //	rows   nothing but a hint: read the transcript from your cursor
 //	fate   what became of a message
 //	reply  a command's answer, a notice, or that a final answer was delivered
+//	beat   that the connection stands
 //
 // An id counts replies within a process: a page that comes back with
 // Last-Event-ID gets those it missed, after a restart all there are.
@@ -73,7 +74,7 @@ func (a *Adapter) events(w http.ResponseWriter, r *http.Request, key session.Key
 		case <-a.ending:
 			return
 		case <-beat.C:
-			s.raw(": still here\n\n")
+			s.event("beat", struct{}{})
 			s.flush()
 			continue
 		case <-sub.wake:

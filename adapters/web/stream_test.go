@@ -174,8 +174,8 @@ func TestStream(t *testing.T) {
 		if es = p.events(); names(es) != "state rows" || !strings.Contains(es[0].data, `"turn":0,`) || !strings.Contains(es[0].data, `"idle"`) {
 			t.Errorf("got %v; want idle", es)
 		}
-		time.Sleep(31 * time.Second)
-		if es = p.events(); names(es) != "comment comment" {
+		time.Sleep(21 * time.Second)
+		if es = p.events(); names(es) != "beat beat" {
 			t.Errorf("got %v; want two heartbeats", es)
 		}
 	})

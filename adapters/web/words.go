@@ -1,6 +1,11 @@
 package web
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"coxswain/session"
+)
 
 // What people see on the page.
 const (
@@ -16,8 +21,11 @@ const (
 	wordsBadID     = "A message id is 8 to 64 of a-z, 0-9 and -."
 	wordsBadButton = "A button is 1 to 64 visible ASCII characters."
 	wordsEmpty     = "There is nothing in that message."
+	wordsAskWhat   = "Only /busy, /jobs and /why are asked beside the conversation. Send others as messages."
+	wordsNoAnswer  = "It was taken, but no answer came within 10 s. Look again in a moment."
 	wordsRefused   = "The gateway does not let this person in here."
 	wordsStore     = "The store does not answer. Nothing is lost; it is tried again."
+	wordsRetry     = "Again: what task %d was asked"
 	wordsStreams   = "Too many pages are open. Close some."
 )
 
@@ -35,6 +43,15 @@ func wordsInUse(addr string) string {
 
 func wordsBadListen(addr string) string {
 	return fmt.Sprintf("web: platforms.web.listen is %q: want host:port, like 127.0.0.1:8080", addr)
+}
+
+// wordsAgain tells what a task was asked once more.
+func wordsAgain(inputs []session.Input) string {
+	lines := make([]string, len(inputs))
+	for i, in := range inputs {
+		lines[i] = session.CleanLine(in.Text(), 200)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // wordsCut stands where the middle of a long output was left out.

@@ -14,6 +14,7 @@ import (
 
 	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
+	"coxswain/adapters/web"
 	"coxswain/session"
 )
 
@@ -232,8 +233,20 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	if a.parts != nil {
 		a.parts.hub.Forget(key)
 	}
+	if err := a.forget(ctx, web.MemoName(key)); err != nil {
+		return nil, err
+	}
 	err = a.files.remove(key)
 	return map[string]string{"deleted": name}, err
+}
+
+// forget empties a document: what is not there needs nothing.
+func (a *admin) forget(ctx context.Context, doc string) error {
+	data, version, err := a.store.Doc(ctx, doc)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	return a.store.PutDoc(ctx, doc, version, nil)
 }
 
 // pairLine is a stranger who waits to be let in.

@@ -63,9 +63,10 @@ export class Outbox {
     }
   }
 
-  // put adds a request: kind is the last part of its path.
-  put(kind, body) {
-    this.list.push({ kind, body, at: Date.now() });
+  // put adds a request: kind is the last part of its path. done hears its answer,
+  // or why it was refused, unless the page is loaded anew before.
+  put(kind, body, done) {
+    this.list.push({ kind, body, at: Date.now(), done });
     this.save();
     this.changed();
     this.pump();
@@ -123,8 +124,9 @@ export class Outbox {
   async attempt(o) {
     try {
       const body = o.kind === 'messages' ? { ...o.body, age: Math.max(0, Date.now() - o.at) } : o.body;
-      await post(`/api/sessions/${this.chat}/${o.kind}`, body);
+      const answer = await post(`/api/sessions/${this.chat}/${o.kind}`, body);
       o.sent = true;
+      if (o.done) o.done(answer, null);
       this.wait = 0;
       return 0;
     } catch (e) {
@@ -132,6 +134,7 @@ export class Outbox {
         // Refused for good: a message says so, a button is only forgotten.
         if (o.kind === 'messages') o.fault = e.message;
         else this.list = this.list.filter((x) => x !== o);
+        if (o.done) o.done(null, e);
         return 0;
       }
       if (e.status === 401) this.login();
@@ -139,6 +142,10 @@ export class Outbox {
     }
   }
 }
+
+// A stream that is silent for this long (ms) is lost, though no error came: the
+// server lets its heart be heard every ten seconds.
+const silence = 25000;
 
 // A Stream is the conversation's events; it comes back by itself.
 export class Stream {
@@ -153,15 +160,22 @@ export class Stream {
   open() {
     this.close();
     this.closed = false;
+    this.heard = Date.now();
+    this.watch = setInterval(() => {
+      if (Date.now() - this.heard < silence) return;
+      this.on.down();
+      this.open();
+    }, 2500);
     this.es = new EventSource(`/api/sessions/${this.chat}/events?after=${encodeURIComponent(this.last)}`);
-    for (const name of ['hello', 'state', 'rows', 'fate', 'reply']) {
+    for (const name of ['hello', 'state', 'rows', 'fate', 'reply', 'beat']) {
       this.es.addEventListener(name, (e) => {
+        this.heard = Date.now();
         this.last = e.lastEventId || this.last;
         if (name === 'hello') {
           this.wait = 500;
           this.on.up();
         }
-        this.on[name](JSON.parse(e.data));
+        if (this.on[name]) this.on[name](JSON.parse(e.data));
       });
     }
     this.es.onerror = () => {
@@ -169,6 +183,7 @@ export class Stream {
       // A network fault is retried by the browser; an answer that is no stream
       // is not.
       if (this.es.readyState === EventSource.CLOSED && !this.closed) {
+        clearTimeout(this.timer);
         this.timer = setTimeout(() => this.open(), this.wait);
         this.wait = Math.min(this.wait * 2, 5000);
       }
@@ -178,6 +193,7 @@ export class Stream {
   close() {
     this.closed = true;
     clearTimeout(this.timer);
+    clearInterval(this.watch);
     if (this.es) this.es.close();
   }
 }

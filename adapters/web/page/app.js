@@ -2,9 +2,11 @@
 
 import { get, post, newChat, newID, Outbox, Stream } from '/api.js';
 import { Model } from '/model.js';
-import { phaseText, placeholders, span, words } from '/words.js';
+import { words } from '/words.js';
 import { h, tick, View } from '/view.js';
 import { Composer } from '/compose.js';
+import { Bar } from '/bar.js';
+import { listenCopy } from '/copy.js';
 import { Sessions } from '/sessions.js';
 
 const $ = (id) => document.getElementById(id);
@@ -21,7 +23,9 @@ let said = new Set(); // answers and replies told to a screen reader
 
 const view = new View($('items'), {
   press: (button) => send('press', { id: newID(), button }),
-  why: (id) => id && send('messages', { id: newID(), text: '/why', reply_to: id }),
+  ask: (id) => ask('/why', id),
+  redraw: () => draw(),
+  home,
   edit: (entry) => composer.edit(entry),
   retry: (id) => outbox.retry(id),
   discard: (id) => outbox.discard(id),
@@ -37,10 +41,44 @@ const composer = new Composer($, {
 
 const sessions = new Sessions($, { open: openChat, current: () => (model ? model.chat : '') });
 
-function send(kind, body) {
-  outbox.put(kind, body);
+const bar = new Bar($, { endJob, home });
+
+function send(kind, body, done) {
+  outbox.put(kind, body, done);
   pinned = true;
   frame();
+}
+
+// ask gives the answer to a command that is shown where it was asked.
+async function ask(text, about) {
+  return (await post(`/api/sessions/${model.chat}/ask`, { id: newID(), text, reply_to: about })).text;
+}
+
+async function endJob(id) {
+  bar.say(words.jobEnding(id));
+  try {
+    bar.say(await ask(`/jobs kill ${id}`));
+  } catch (e) {
+    bar.say(e.message);
+  }
+}
+
+// setMode changes what a follow-up does. It keeps its place among messages that
+// are not yet sent, and is no part of the conversation.
+function setMode(mode) {
+  if (composer.wanted === mode) return;
+  composer.wanted = mode;
+  outbox.put('ask', { id: newID(), text: `/busy ${mode}` }, (_, fault) => {
+    if (fault) composer.wanted = '';
+    bar.say(fault ? fault.message : words.modeSet[mode]);
+  });
+  frame();
+}
+
+// home is where the focus goes when what had it is gone: to the box, but not
+// where that would raise a keyboard over half the screen.
+function home() {
+  (matchMedia('(pointer: coarse)').matches ? log : $('text')).focus({ preventScroll: true });
 }
 
 function stop() {
@@ -65,6 +103,8 @@ function openChat(chat) {
   outbox = new Outbox(chat, { changed: changed(model), login });
   composer.open(chat);
   $('items').replaceChildren();
+  view.lives.clear();
+  bar.say('');
   stream = new Stream(chat, handlers(model));
   read(model);
   outbox.pump();
@@ -82,8 +122,16 @@ function handlers(m) {
     if (m === model) f(v);
   };
   return {
-    up: mine(() => banner('')),
-    down: mine(() => banner(words.offline)),
+    up: mine(() => {
+      banner('');
+      m.lostAt = 0;
+      frame();
+    }),
+    down: mine(() => {
+      banner(words.offline);
+      m.lostAt = m.lostAt || Date.now();
+      frame();
+    }),
     hello: mine((v) => {
       if (boot && boot !== v.boot && m.running()) banner(words.restarted, 4000);
       boot = v.boot;
@@ -163,39 +211,19 @@ function draw() {
   } else {
     view.render(blocks, model);
   }
-  drawBar();
+  list();
+  bar.draw(model, composer);
   tell();
   if (pinned) log.scrollTop = log.scrollHeight;
-  $('down').hidden = pinned;
+  bar.hide($('down'), pinned);
 }
 
 let listed = ''; // what of this conversation its place in the list shows
-function drawBar() {
+function list() {
   const now = `${model.chat} ${model.title} ${model.turn} ${model.slot.length}`;
-  if (model.loaded && now !== listed) {
-    listed = now;
-    sessions.refresh();
-  }
-  const turn = model.running();
-  const phase = model.phase();
-  const live = model.live.turn === turn && turn ? model.live : null;
-  document.body.dataset.phase = turn ? phase : 'idle';
-  const title = model.title || words.untitled;
-  $('title').textContent = title;
-  document.title = `${turn ? '● ' : ''}${title} · Coxswain`;
-  const bits = [h('span', { class: 'name' }, phaseText(phase))];
-  if (live && live.step) bits.push(h('span', { class: 'nums' }, `step ${live.step}`));
-  const since = turn && model.since();
-  if (since) bits.push(h('span', { class: 'nums', 'data-since': String(since) }, span(model.now() - since)));
-  $('phase').replaceChildren(...bits);
-  const waiting = model.slot.length;
-  $('waiting').hidden = !waiting;
-  $('waiting').textContent = words.waiting(waiting);
-  $('stop').hidden = !turn;
-  const mode = composer.wanted || (model.status && model.status.mode) || '';
-  if (model.status && model.status.mode === composer.wanted) composer.wanted = '';
-  for (const r of document.querySelectorAll('#mode input')) r.checked = r.value === mode;
-  $('text').placeholder = turn ? placeholders[mode] || placeholders.queue : placeholders.idle;
+  if (!model.loaded || now === listed) return;
+  listed = now;
+  sessions.refresh();
 }
 
 // tell reads answers and replies out, once each and when they are whole.
@@ -244,12 +272,16 @@ $('loginform').addEventListener('submit', async (e) => {
   }
 });
 
+// With a finger or the mouse the next thing is to write on; with the arrow keys
+// it may be to choose on.
+let pointed = false;
+$('mode').addEventListener('pointerdown', () => { pointed = true; });
+$('mode').addEventListener('keydown', () => { pointed = false; });
 for (const r of document.querySelectorAll('#mode input')) {
-  r.addEventListener('change', () => {
-    composer.wanted = r.value;
-    send('messages', { id: newID(), text: `/busy ${r.value}` });
-  });
+  r.addEventListener('change', () => setMode(r.value));
+  r.addEventListener('click', () => pointed && home());
 }
+listenCopy(document.body, (text) => bar.say(text));
 $('stop').addEventListener('click', stop);
 $('waiting').addEventListener('click', () => {
   const first = document.querySelector('.wait');
@@ -261,7 +293,7 @@ $('down').addEventListener('click', () => {
 });
 log.addEventListener('scroll', () => {
   pinned = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
-  $('down').hidden = pinned;
+  bar.hide($('down'), pinned);
 });
 new ResizeObserver(() => {
   if (pinned) log.scrollTop = log.scrollHeight;
@@ -275,18 +307,35 @@ for (const b of document.querySelectorAll('[data-new]')) {
 }
 $('menu').addEventListener('click', () => sessions.show());
 
+$('help').addEventListener('click', () => bar.showKeys());
+
+const modes = ['steer', 'queue', 'interrupt'];
+
 document.addEventListener('keydown', (e) => {
   const typing = e.target instanceof HTMLTextAreaElement || (e.target instanceof HTMLInputElement && e.target.type !== 'radio');
-  if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === 'k') {
-    e.preventDefault();
+  const ctrl = (e.ctrlKey || e.metaKey) && !e.altKey;
+  const does = () => e.preventDefault();
+  if (document.querySelector('dialog[open]')) {
+    if (ctrl && e.key.toLowerCase() === 'k') does();
+  } else if (ctrl && e.key.toLowerCase() === 'k') {
+    does();
     sessions.show();
-  } else if (document.querySelector('dialog[open]')) {
-    return;
+  } else if (ctrl && e.shiftKey && e.key.toLowerCase() === 'o') {
+    does();
+    openChat('');
+    home();
+  } else if ((ctrl && e.key === '/') || (e.key === '?' && !typing && !ctrl)) {
+    does();
+    bar.showKeys();
+  } else if (e.altKey && !e.ctrlKey && !e.metaKey && /^Digit[123]$/.test(e.code)) {
+    does();
+    setMode(modes[Number(e.code[5]) - 1]);
   } else if (e.key === 'Escape' && !e.defaultPrevented) {
-    // With a draft in the box Esc is a slip of the hand, not a stop.
-    if (!$('text').value.trim() && stop()) e.preventDefault();
-  } else if (e.key === '/' && !typing && !e.ctrlKey && !e.metaKey) {
-    e.preventDefault();
+    // What is open is closed first. With a draft in the box Esc is a slip of
+    // the hand, not a stop.
+    if (view.close() || (!$('text').value.trim() && stop())) does();
+  } else if (e.key === '/' && !typing && !ctrl) {
+    does();
     composer.slash();
   }
 });
@@ -319,7 +368,7 @@ setInterval(() => {
 // A turn that another replica runs shows nothing live here: then rows are read
 // now and then.
 setInterval(() => {
-  if (model && model.turn && !document.hidden && Date.now() - (model.live.heard || 0) > 5000) read(model);
+  if (model && (model.turn || model.jobs.length) && !document.hidden && Date.now() - (model.live.heard || 0) > 5000) read(model);
 }, 5000);
 
 async function start() {

@@ -6,6 +6,8 @@
 // grows with the length of the text: a search for a closing mark that failed
 // is not made again.
 
+import { words } from '/words.js';
+
 const deepest = 6; // quotes in lists in quotes; beyond, text is plain
 
 export function markdown(text) {
@@ -54,7 +56,7 @@ function blocks(parent, lines, depth) {
     } else if (isTable(line, lines[i + 1])) {
       const from = i;
       while (i < lines.length && lines[i].includes('|')) i++;
-      make(parent, 'pre', 'table').textContent = table(lines.slice(from, i));
+      table(parent, lines.slice(from, i));
     } else if (depth < deepest && /^ {0,3}>/.test(line)) {
       const from = i;
       while (i < lines.length && /^ {0,3}>/.test(lines[i])) i++;
@@ -77,19 +79,76 @@ function codeBlock(parent, lines, i, m) {
     return t.length >= mark.length && t[0] === mark[0] && [...t].every((c) => c === mark[0]);
   };
   while (i < lines.length && !ends(lines[i])) i++;
-  const pre = make(parent, 'pre');
-  if (m[2]) pre.dataset.lang = m[2].slice(0, 24);
+  const box = make(parent, 'div', 'code');
+  const head = make(box, 'div', 'codehead');
+  make(head, 'span').textContent = m[2].slice(0, 24);
+  head.append(copyButton('next'));
+  const pre = make(box, 'pre');
   pre.tabIndex = 0; // it scrolls sideways
   make(pre, 'code').textContent = lines.slice(from, i).join('\n');
   return i + 1;
 }
 
-// table pads cells so that columns stand under one another.
-function table(lines) {
-  const rows = lines.map((l) => l.trim().replace(/^\||\|$/g, '').split('|').map((c) => c.trim()));
-  const wide = [];
-  for (const r of rows) r.forEach((c, j) => { if (!divider.test(c) || c === '') wide[j] = Math.max(wide[j] || 3, Math.min(c.length, 60)); });
-  return rows.map((r, k) => r.map((c, j) => (k === 1 ? '─'.repeat(wide[j] || 3) : c.padEnd(wide[j] || 3))).join(k === 1 ? '─┼─' : ' │ ').trimEnd()).join('\n');
+// copyButton copies what stands behind its own line ('next'), or the answer it
+// belongs to. One listener hears them all, so that equal nodes stay equal.
+export function copyButton(what) {
+  const b = document.createElement('button');
+  b.type = 'button';
+  b.className = 'copy';
+  b.dataset.copy = what;
+  b.textContent = words.copy;
+  b.setAttribute('aria-label', what === 'next' ? words.copyCode : words.copyAnswer);
+  return b;
+}
+
+const columnsMost = 64;
+
+// cells splits a line at its bars; a bar behind a backslash or in code is text.
+function cells(line) {
+  const out = [''];
+  let code = 0; // the length of the run of ` that is open
+  const text = line.trim();
+  for (let i = text[0] === '|' ? 1 : 0; i < text.length; i++) {
+    const c = text[i];
+    if (c === '\\' && text[i + 1] === '|') {
+      out[out.length - 1] += '|';
+      i++;
+    } else if (c === '|' && !code) {
+      if (i === text.length - 1) break;
+      out.push('');
+    } else if (c === '`') {
+      const run = runOf(text, i);
+      if (code === run) code = 0;
+      else if (!code && text.indexOf('`'.repeat(run), i + run) > 0) code = run;
+      out[out.length - 1] += text.slice(i, i + run);
+      i += run - 1;
+    } else {
+      out[out.length - 1] += c;
+    }
+  }
+  return out.slice(0, columnsMost).map((c) => c.trim());
+}
+
+// table makes rows and columns; what is wider than the page scrolls by itself.
+function table(parent, lines) {
+  const head = cells(lines[0]);
+  const sides = cells(lines[1]).map((c) => (/^:-*:$/.test(c) ? 'mid' : /-:$/.test(c) ? 'end' : ''));
+  const box = make(parent, 'div', 'table');
+  box.tabIndex = 0;
+  box.setAttribute('role', 'region');
+  box.setAttribute('aria-label', words.table);
+  const el = make(box, 'table');
+  const row = (part, tag, list) => {
+    const tr = make(part, 'tr');
+    head.forEach((_, j) => {
+      const cell = make(tr, tag, sides[j]);
+      if (tag === 'th') cell.scope = 'col';
+      inline(cell, list[j] || '', 0);
+    });
+  };
+  row(make(el, 'thead'), 'th', head);
+  const body = make(el, 'tbody');
+  for (const l of lines.slice(2)) row(body, 'td', cells(l));
 }
 
 function list(parent, lines, i, depth) {

@@ -2,7 +2,7 @@
 // No DOM here. The server is asked again after every hint, so all of this may
 // be forgotten at any time but what was written and not yet taken (api.js).
 
-import { stage, waits } from '/words.js';
+import { stage, waits, words } from '/words.js';
 
 export class Model {
   constructor(chat) {
@@ -20,10 +20,15 @@ export class Model {
     this.skew = 0; // the server's clock minus ours, ms
     this.readAt = 0;
     this.loaded = false;
+    this.jobs = []; // that go on beside the turns
+    this.lostAt = 0; // since when nothing is heard, 0 = all is well
+    this.ending = null; // a text that has left the live view and is no row yet
   }
 
+  // now is the server's time; it stands still while the server is not heard, so
+  // that no clock tells what nobody knows.
   now() {
-    return Date.now() + this.skew;
+    return (this.lostAt || Date.now()) + this.skew;
   }
 
   // applyTranscript takes what a reading gave that was asked at readAt.
@@ -37,15 +42,19 @@ export class Model {
     }
     for (const f of t.fates) this.putFate(f);
     for (const it of t.memo) this.memo.set(`${it.kind}:${it.id}`, it);
-    Object.assign(this, { cursor: t.cursor, slot: t.slot, turn: t.turn, status: t.status, title: t.title || '', loaded: true, readAt });
+    Object.assign(this, { cursor: t.cursor, slot: t.slot, turn: t.turn, jobs: t.jobs || [], status: t.status, title: t.title || '', loaded: true, readAt });
     this.skew = t.now - Date.now();
+    // Whoever asked after the text had left the view has its row by now.
+    if (this.ending && readAt >= this.ending.at) this.ending = null;
   }
 
   // putFate takes a fate from a reading or the stream; one that comes late
-  // never takes a message back.
+  // never takes a message back. A later turn that takes it again begins its
+  // life anew.
   putFate(f) {
-    const old = this.fates.get(f.ticket);
-    if (old && stage(old.state) > stage(f.state)) f = { ...f, state: old.state };
+    let old = this.fates.get(f.ticket);
+    if (old && old.turn && f.turn > old.turn) old = { ...old, state: '', step: 0 };
+    else if (old && (f.turn && f.turn < old.turn || stage(old.state) > stage(f.state))) f = { ...f, state: old.state, turn: old.turn, step: old.step };
     this.fates.set(f.ticket, {
       ...old, ...f,
       step: f.step || (old && old.step) || 0,
@@ -69,6 +78,8 @@ export class Model {
     for (const k of ['turn', 'phase', 'since', 'step', 'steps', 'notice', 'waiting', 'done', 'end']) l[k] = s[k];
     for (const t of l.tools) if (t.took) this.took.set(t.call, t.took);
     l.heard = Date.now();
+    if (this.live.text && !l.text) this.ending = { turn: this.live.turn, text: this.live.text, at: l.heard };
+    else if (l.text) this.ending = null;
     this.live = l;
     this.skew = s.now - Date.now();
   }
@@ -135,7 +146,7 @@ export class Model {
       if (it.kind === 'said') {
         const fate = byMsg.get(it.id);
         if (shown.has(it.id) || (fate && fate.state !== 'dropped' && !waits(fate.state))) continue;
-        list.push({ kind: 'said', key: `s${it.id}`, at: it.at, item: it, fate: fate || null });
+        list.push({ kind: 'said', key: `s${it.id}`, at: it.at, item: it, fate: fate || (it.state ? { state: it.state } : null) });
       } else {
         const row = it.kind === 'notice' && it.turn && ends.get(it.turn);
         if (row && it.text && it.text.startsWith(row)) continue; // an answer cut short: it is a row
@@ -148,7 +159,7 @@ export class Model {
   // rowBlocks makes user bubbles, tasks and answers of the rows.
   rowBlocks(shown) {
     const list = [];
-    const finals = new Set([...this.memo.values()].filter((it) => it.kind === 'final').map((it) => it.turn));
+    const answers = this.answers = new Map(); // turn → how many of its answers are rows
     let task = null;
     let turn = 0;
     let step = 0;
@@ -168,8 +179,9 @@ export class Model {
       }
       for (const i of r.inputs || []) for (const id of i.ids || []) shown.add(id);
       if (r.type === 'user' || r.type === 'fold') {
+        if (r.again) list.push({ kind: 'event', key: `a${r.seq}`, at: clock, text: r.again, label: words.again });
         if (r.event) list.push({ kind: 'event', key: `e${r.seq}`, at: clock, text: r.event });
-        for (const i of r.inputs || []) list.push({ kind: 'user', key: `u${i.ticket}`, at: clock, input: i, fate: this.fateOf(i), fold: r.type === 'fold' });
+        for (const i of r.inputs || []) list.push({ kind: 'user', key: `u${i.ticket}`, turn: r.turn, at: clock, when: r.at, input: i, fate: this.fateOf(i), fold: r.type === 'fold' });
       } else if (r.type === 'assistant') {
         step++;
         if (r.calls && r.calls.length) {
@@ -183,7 +195,8 @@ export class Model {
             task.calls++;
           }
         } else {
-          list.push({ kind: 'answer', key: `a${r.seq}`, at: clock, turn: r.turn, text: r.text || '', end: r.end || '', delivered: finals.has(r.turn) });
+          list.push({ kind: 'answer', key: this.answerKey(r.turn), at: clock, turn: r.turn, text: r.text || '', end: r.end || '', when: r.at });
+          answers.set(r.turn, (answers.get(r.turn) || 0) + 1);
           if (task) task.ended = r.at;
         }
       } else if (r.type === 'tool') {
@@ -197,12 +210,16 @@ export class Model {
         const place = places.get(r.on);
         for (const i of r.inputs || []) {
           const fate = this.fateOf(i);
-          const s = { key: `n${i.ticket}`, n: r.n, step: (fate && fate.step) || r.step || step + 1, input: i, fate };
+          const s = { key: `n${i.ticket}`, n: r.n, step: (fate && fate.step) || r.step || step + 1, input: i, fate, when: r.at };
           if (place) place.steers.push(s);
           else if (task) task.items.push({ kind: 'steer', ...s });
         }
       }
     }
+    // Fates are kept of the newest few hundred messages; of older ones the end of
+    // their turn tells the same.
+    const ends = new Map(this.rows.filter((r) => r.end).map((r) => [r.turn, r.end === 'replaced' ? 'stopped' : r.end]));
+    for (const b of list) if (b.kind === 'user' && !b.fate && ends.has(b.turn)) b.fate = { state: ends.get(b.turn) };
     if (task && task.turn === this.running()) {
       task.over = false;
       task.ended = 0;
@@ -217,14 +234,21 @@ export class Model {
     for (const it of task.items) if (it.kind === 'call') it.live = live.get(it.call.id) || null;
   }
 
-  // liveBlock is the message being written, unless a row has it by now.
+  // answerKey names the next answer of a turn, whether it is being written or a
+  // row: the one becomes the other in its place.
+  answerKey(turn) {
+    return `a${turn}.${this.answers.get(turn) || 0}`;
+  }
+
+  // liveBlock is the message being written, until a row has it.
   liveBlock() {
     const l = this.live;
     const turn = this.running();
-    if (l.turn && l.text && (turn === l.turn || this.turn === l.turn)) {
-      const last = this.rows.findLast((r) => r.turn === l.turn && r.type === 'assistant');
-      const stored = last && last.text && (last.text.trim() === l.text.trim() || last.end);
-      if (!stored && !(last && last.end)) return [{ kind: 'live', key: `l${l.turn}`, at: Infinity, text: l.text, notice: l.notice || '' }];
+    const shown = this.ending && !l.text ? this.ending : l;
+    if (shown.turn && shown.text && (turn === shown.turn || this.turn === shown.turn || shown === this.ending)) {
+      const last = this.rows.findLast((r) => r.turn === shown.turn && r.type === 'assistant');
+      const stored = last && ((last.text && last.text.trim() === shown.text.trim()) || last.end);
+      if (!stored) return [{ kind: 'live', key: this.answerKey(shown.turn), at: Infinity, text: shown.text, notice: l.notice || '' }];
     }
     if (turn && (this.phase() === 'model' || this.phase() === 'preparing' || l.notice)) {
       return [{ kind: 'thinking', key: 'thinking', at: Infinity, notice: l.turn === turn ? l.notice || '' : '' }];

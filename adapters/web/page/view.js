@@ -2,8 +2,8 @@
 // kept by key and changed in place, so that what is folded open stays open,
 // selected text stays selected, and only what changed moves.
 
-import { markdown } from '/markdown.js';
-import { stateText, span, words } from '/words.js';
+import { copyButton, markdown } from '/markdown.js';
+import { clock, stateText, span, words } from '/words.js';
 
 // h makes an element: properties, then children; strings become text nodes.
 export function h(tag, props = {}, ...children) {
@@ -15,7 +15,7 @@ export function h(tag, props = {}, ...children) {
     else if (k.startsWith('aria-') || k.startsWith('data-') || k === 'role') el.setAttribute(k, v);
     else el[k] = v;
   }
-  el.append(...children.filter((c) => c !== null && c !== undefined && c !== false));
+  el.append(...children.filter((c) => c !== null && c !== undefined && c !== false && c !== ''));
   return el;
 }
 
@@ -48,6 +48,33 @@ export function sync(parent, list) {
   }
 }
 
+// patch makes the children of el those of fresh and leaves those that are equal
+// as they are: a text that grows moves nothing above it.
+function patch(el, fresh) {
+  let at = el.firstChild;
+  for (const node of [...fresh.childNodes]) {
+    if (!at) {
+      el.append(node);
+      continue;
+    }
+    const old = at;
+    at = at.nextSibling;
+    if (!old.isEqualNode(node)) old.replaceWith(node);
+  }
+  while (at) {
+    const old = at;
+    at = at.nextSibling;
+    old.remove();
+  }
+}
+
+// stamp is a time of day that a message bears.
+function stamp(ms) {
+  if (!ms) return null;
+  const t = new Date(ms);
+  return h('time', { class: 'stamp', dateTime: t.toISOString(), title: t.toLocaleString() }, clock(ms));
+}
+
 // ticking is a time that goes on by itself: tick writes it.
 const ticking = (since) => h('span', { class: 'took', 'data-since': String(since) });
 
@@ -59,20 +86,73 @@ export function tick(root, now) {
 }
 
 export class View {
-  // act is what buttons do: press, edit, why, retry, discard.
+  // act is what buttons do: press, edit, ask, retry, discard, home.
   constructor(root, act) {
     this.root = root;
     this.act = act;
+    this.lives = new Map(); // id of a message whose life is shown → what is known of it
   }
 
   render(blocks, model) {
     this.model = model;
+    const back = this.grasp();
     sync(this.root, blocks.map((b) => this.block(b)));
+    back();
     tick(this.root, model.now());
   }
 
+  // grasp notes what has the focus and gives what brings it back after the
+  // element was made anew or has gone: to the same button, else to the sign of
+  // its message or of the next that waits, else home. Never to a button that
+  // would do to one message what was meant for another.
+  grasp() {
+    const el = document.activeElement;
+    if (!el || el === this.root || !this.root.contains(el)) return () => {};
+    const item = [...this.root.children].find((c) => c.contains(el));
+    const waits = [...this.root.querySelectorAll('.wait')];
+    const place = waits.indexOf(item);
+    return () => {
+      if (el.isConnected) return;
+      const again = [...this.root.children].find((c) => c._key === item._key);
+      const next = this.root.querySelectorAll('.wait')[place];
+      const to = (again && el.dataset.act && again.querySelector(`[data-act="${CSS.escape(el.dataset.act)}"]`)) ||
+        (again && again.querySelector('.state')) || (place >= 0 && next && next.querySelector('.state'));
+      if (to) to.focus({ preventScroll: true });
+      else this.act.home();
+    };
+  }
+
+  // ask shows what became of a message, below it; again hides it.
+  async ask(id) {
+    if (!id) return;
+    if (this.lives.delete(id)) return this.act.redraw();
+    const life = { text: words.asking };
+    this.lives.set(id, life);
+    this.act.redraw();
+    try {
+      life.text = await this.act.ask(id);
+    } catch (e) {
+      life.text = e.message;
+    }
+    this.act.redraw();
+  }
+
+  // close hides what ask showed and gives whether there was something.
+  close() {
+    const open = this.lives.size > 0;
+    const id = [...this.lives.keys()].pop();
+    this.lives.clear();
+    if (open) {
+      this.act.redraw();
+      const sign = this.root.querySelector(`[data-act="${CSS.escape(`why:${id}`)}"]`);
+      if (sign) sign.focus({ preventScroll: true });
+    }
+    return open;
+  }
+
   block(b) {
-    const sig = JSON.stringify(b);
+    const id = (b.input && b.input.id) || (b.item && b.item.id) || (b.entry && b.entry.input.id);
+    const sig = JSON.stringify(b) + this.lifeSig(id);
     const one = (make) => ({ key: b.key, sig, make });
     switch (b.kind) {
       case 'user':
@@ -86,13 +166,12 @@ export class View {
       case 'system':
         return one(() => this.systemBubble(b));
       case 'event':
-        return one(() => h('article', { class: 'system' }, h('p', { class: 'label' }, words.event), h('pre', { tabIndex: 0 }, b.text)));
+        return one(() => h('article', { class: 'system' }, h('p', { class: 'label' }, b.label || words.event), h('pre', { tabIndex: 0 }, b.text)));
       case 'task':
-        return { key: b.key, sig: sig + JSON.stringify([...this.model.took]), make: () => this.task(b), update: (el) => this.updateTask(el, b) };
+        return { key: b.key, sig: sig + JSON.stringify([...this.model.took, ...this.lives]), make: () => this.task(b), update: (el) => this.updateTask(el, b) };
       case 'answer':
-        return one(() => this.answer(b));
       case 'live':
-        return { key: b.key, sig, make: () => h('article', { class: 'answer live', 'aria-busy': 'true' }, h('div', { class: 'md' })), update: (el) => this.live(el, b) };
+        return { key: b.key, sig, make: () => this.answer(), update: (el) => this.updateAnswer(el, b) };
       case 'thinking':
         return one(() => h('p', { class: 'thinking' }, h('span', { class: 'dots', 'aria-hidden': 'true' }, '●'), ' ', b.notice || words.thinking));
     }
@@ -108,25 +187,45 @@ export class View {
     return out;
   }
 
-  // state is the sign of a message's recorded state; pressing it asks /why.
-  state(state, id, more) {
-    const { sign, text } = stateText(state, more);
-    return h('button', {
-      type: 'button', class: `state s-${state}`, title: words.buttons.why, 'aria-label': `${text}. ${words.buttons.why}`,
-      onclick: () => this.act.why(id),
-    }, h('span', { class: 'sign', 'aria-hidden': 'true' }, sign), h('span', {}, text));
+  // foot is the line under a message: its sign, which tells more when pressed,
+  // and when it came.
+  foot(state, id, f, when, ...more) {
+    const { sign, text } = stateText(state, f || {});
+    const life = this.lives.get(id);
+    return [
+      h('p', { class: 'foot' }, h('button', {
+        type: 'button', class: `state s-${state}`, title: words.buttons.why, 'aria-label': `${text}. ${words.buttons.why}`,
+        'aria-expanded': String(Boolean(life)), 'data-act': `why:${id}`, onclick: () => this.ask(id),
+      }, h('span', { class: 'sign', 'aria-hidden': 'true' }, sign), h('span', {}, text)), ...more, stamp(when)),
+      life && this.life(life, f),
+    ];
+  }
+
+  lifeSig(id) {
+    return id && this.lives.has(id) ? this.lives.get(id).text : '';
+  }
+
+  // life is what is known of a message: the recorded times, and the gateway's
+  // own words.
+  life(life, f) {
+    const past = [];
+    if (f && f.at) past.push(`${words.life.accepted} ${clock(f.at, true)}`);
+    if (f && f.step) past.push(words.life.step(f.step));
+    if (f && f.changed && f.changed > f.at) past.push(`${stateText(f.state).sign} ${clock(f.changed, true)}`);
+    return h('div', { class: 'life', role: 'status' }, past.length > 0 && h('p', { class: 'past' }, past.join(' → ')), h('p', { dir: 'auto' }, life.text));
   }
 
   userBubble(b) {
     const f = b.fate;
+    const when = (f && f.at) || b.when;
     return h('article', { class: 'you', 'aria-label': 'You' }, ...this.text(b.input),
-      f && h('p', { class: 'foot' }, this.state(f.state, b.input.id, f)));
+      ...(f ? this.foot(f.state, b.input.id, f, when) : [h('p', { class: 'foot' }, stamp(when))]));
   }
 
   saidBubble(b) {
     const f = b.fate;
-    return h('article', { class: f ? 'you gone' : 'you command', 'aria-label': 'You' }, h('div', { class: 'words', dir: 'auto' }, b.item.text),
-      f && h('p', { class: 'foot' }, this.state(f.state, b.item.id, f)));
+    return h('article', { class: f && f.state === 'dropped' ? 'you gone' : 'you command', 'aria-label': 'You' }, h('div', { class: 'words', dir: 'auto' }, b.item.text),
+      ...(f ? this.foot(f.state, b.item.id, f, b.at) : [h('p', { class: 'foot' }, stamp(b.at))]));
   }
 
   sendingBubble(b) {
@@ -136,18 +235,18 @@ export class View {
       h('p', { class: 'foot' },
         h('span', { class: 'state' }, h('span', { class: 'sign', 'aria-hidden': 'true' }, sign), h('span', {}, o.fault ? `${text}: ${o.fault}` : text)),
         o.fault && this.button('retry', () => this.act.retry(o.body.id)),
-        o.fault && this.button('discard', () => this.act.discard(o.body.id))));
+        o.fault && this.button('discard', () => this.act.discard(o.body.id)), stamp(o.at)));
   }
 
   button(name, onclick) {
-    return h('button', { type: 'button', class: `do do-${name}`, onclick }, words.buttons[name]);
+    return h('button', { type: 'button', class: `do do-${name}`, 'data-act': name, onclick }, words.buttons[name]);
   }
 
   waitBubble(b) {
     const e = b.entry;
     const press = (verb) => this.button(verb, () => this.act.press(`${verb}:${e.ticket}`));
     return h('article', { class: 'you wait', 'aria-label': 'You, waiting' }, ...this.text(e.input),
-      h('p', { class: 'foot' }, this.state(e.state, e.input.id, { idle: !b.running }), ticking(e.at)),
+      ...this.foot(e.state, e.input.id, { ...this.model.fateOf(e.input), state: e.state, step: 0, idle: !b.running }, 0, ticking(e.at)),
       h('p', { class: 'foot acts' },
         e.state === 'held' && press('run'),
         e.state === 'queued' && b.running > 0 && press('now'),
@@ -159,21 +258,27 @@ export class View {
   systemBubble(b) {
     const it = b.item;
     return h('article', { class: `system ${it.kind}` }, h('div', { class: 'md', dir: 'auto' }, markdown(it.text || '')),
-      it.buttons && it.buttons.length > 0 && h('p', { class: 'foot acts' },
-        ...it.buttons.map((x) => h('button', { type: 'button', class: 'do', onclick: () => this.act.press(x.data) }, x.text))));
+      h('p', { class: 'foot acts' },
+        ...(it.buttons || []).map((x) => h('button', { type: 'button', class: 'do', 'data-act': x.data, onclick: () => this.act.press(x.data) }, x.text)), stamp(it.at)));
   }
 
-  answer(b) {
+  answer() {
+    return h('article', { class: 'answer', 'aria-label': 'Answer' }, h('div', { class: 'md', dir: 'auto' }), h('p', { class: 'foot' }));
+  }
+
+  // updateAnswer shows an answer, while it is written and after: the element
+  // stays, so that nothing blinks when the last word has come.
+  updateAnswer(el, b) {
+    const live = b.kind === 'live';
     const mark = { stopped: words.stopped, replaced: words.interrupted, failed: words.failed }[b.end];
-    return h('article', { class: `answer ${b.end}`, 'aria-label': 'Answer' }, h('div', { class: 'md', dir: 'auto' }, markdown(b.text)),
-      (mark || b.delivered) && h('p', { class: 'foot' }, mark ? h('span', { class: 'mark' }, mark) : h('span', { class: 'seen' }, '✓ ', words.delivered)));
-  }
-
-  live(el, b) {
-    el.firstElementChild.replaceChildren(markdown(b.text));
-    const note = el.querySelector('.notice');
-    if (note) note.remove();
-    if (b.notice) el.append(h('p', { class: 'notice' }, b.notice));
+    el.className = `answer ${live ? 'live' : b.end}`;
+    if (live) el.setAttribute('aria-busy', 'true');
+    else el.removeAttribute('aria-busy');
+    el._text = b.text;
+    patch(el.firstElementChild, markdown(b.text));
+    patch(el.lastElementChild, h('p', {},
+      live && h('span', { class: b.notice ? 'notice' : '' }, b.notice || words.writing),
+      mark && h('span', { class: 'mark' }, mark), !live && b.text && copyButton('answer'), !live && stamp(b.when)));
   }
 
   task(b) {
@@ -190,12 +295,12 @@ export class View {
   }
 
   taskItem(it, task) {
-    const sig = JSON.stringify(it) + (this.model.took.get(it.call && it.call.id) || '') + task.over;
+    const sig = JSON.stringify(it) + (this.model.took.get(it.call && it.call.id) || '') + task.over + this.lifeSig(it.input && it.input.id);
     if (it.kind === 'text') return [{ key: it.key, sig, make: () => h('div', { class: 'md aside', dir: 'auto' }, markdown(it.text)) }];
     if (it.kind === 'steer') return [{ key: it.key, sig, make: () => this.steer(it) }];
     return [
       { key: it.key, sig, make: () => this.call(it), update: (el) => this.updateCall(el, it, task) },
-      ...it.steers.map((s) => ({ key: s.key, sig: JSON.stringify(s), make: () => this.steer(s) })),
+      ...it.steers.map((s) => ({ key: s.key, sig: JSON.stringify(s) + this.lifeSig(s.input.id), make: () => this.steer(s) })),
     ];
   }
 
@@ -204,7 +309,7 @@ export class View {
       h('summary', {}, h('span', { class: 'icon', 'aria-hidden': 'true' }), h('span', { class: 'step' }, `step ${it.step}`), h('code', {}, it.call.name),
         h('span', { class: 'args' }, shortArgs(it.call.args)), h('span', { class: 'how' }), h('span', { class: 'time' })),
       h('div', { class: 'body' }, h('p', { class: 'label' }, words.args), h('pre', { tabIndex: 0 }, pretty(it.call.args)),
-        h('p', { class: 'label' }, words.output), h('pre', { class: 'out', tabIndex: 0 })));
+        h('p', { class: 'label' }, words.output, copyButton('next')), h('pre', { class: 'out', tabIndex: 0 })));
     return el;
   }
 
@@ -243,7 +348,7 @@ export class View {
     const state = f ? f.state : 'steered';
     const head = state === 'attached' ? words.noteWaits(s.n, s.step) : words.note(s.n, s.step);
     return h('article', { class: 'steer', 'aria-label': 'You, steered in' }, h('p', { class: 'head' }, head), ...this.text(s.input),
-      h('p', { class: 'foot' }, this.state(state, s.input.id, { ...f, step: s.step })));
+      ...this.foot(state, s.input.id, { ...f, step: s.step }, (f && f.at) || s.when));
   }
 }
 

@@ -56,14 +56,15 @@ export const placeholders = {
 
 export const words = {
   untitled: 'New session',
-  offline: 'Connection lost. Reconnecting… What you write is kept and sent then.',
+  offline: 'Connection lost, retrying. What you write is kept and sent then.',
+  lost: 'Connection lost, retrying',
+  lostAt: (time) => `since ${time}`,
   restarted: 'The gateway was restarted. The task goes on where it was.',
   empty: 'Give me a task. While it runs you can write on: your words go into the running task.',
   emptyHint: 'Try: “Write a short report on this folder”, and two seconds later: “make it two lines”.',
   noSessions: 'No sessions yet.',
   notFound: 'No session with that name.',
   interrupted: 'interrupted',
-  stopped: 'stopped',
   failed: 'failed',
   notRun: 'not run',
   unknown: 'result unknown: the gateway stopped while it ran',
@@ -73,14 +74,56 @@ export const words = {
   noteWaits: (n, step) => `📌 your note goes in${step ? ` at step ${step}` : ''}`,
   waiting: (n) => `Waiting ${n}`,
   task: (steps, calls, notes) => `${steps} step${steps === 1 ? '' : 's'} · ${calls} call${calls === 1 ? '' : 's'}${notes ? ` · ✍ ${notes} note${notes === 1 ? '' : 's'} went in` : ''}`,
-  delivered: 'delivered',
+  writing: 'writing…',
+  copy: 'Copy',
+  copied: 'Copied',
+  copyCode: 'Copy the code',
+  copyAnswer: 'Copy the answer',
+  copyFailed: 'The browser does not let this page copy. Select the text and copy it by hand.',
+  table: 'Table',
+  jobEnd: (id, name) => `End job ${id}: ${name}`,
+  jobOver: { running: '', ended: 'over', lost: 'lost' },
+  jobEnding: (id) => `Job ${id} is being ended…`,
+  modeSet: {
+    steer: 'From now on what you write goes into the running task.',
+    queue: 'From now on what you write runs after this task.',
+    interrupt: 'From now on what you write replaces the running task.',
+  },
+  asking: 'Looking it up…',
+  life: { accepted: 'Accepted', step: (n) => `Went in at step ${n}` },
   event: 'A background job ended',
+  again: 'Asked again',
   thinking: 'thinking…',
   args: 'Arguments',
   output: 'Output',
   noOutput: 'no output yet',
-  buttons: { now: 'Steer in now', queue: 'Queue', drop: 'Drop', edit: 'Edit', run: 'Run', retry: 'Try again', discard: 'Discard', why: 'Why?' },
+  buttons: { now: 'Steer in now', queue: 'Queue', drop: 'Drop', edit: 'Edit', run: 'Run', retry: 'Try again', discard: 'Discard', why: 'What became of it?', end: 'End' },
 };
+
+// keys is the keyboard map, as the "?" dialog shows it.
+export const keys = [
+  ['Enter', 'send; while a task runs this steers it, as the mode says'],
+  ['Shift+Enter', 'new line'],
+  ['/', 'commands; ↑ ↓ choose, Tab completes'],
+  ['↑', 'in an empty box: edit the last message that waits'],
+  ['Esc', 'close what is open; with nothing open and an empty box: stop the task'],
+  ['Ctrl+K', 'find a session'],
+  ['Ctrl+Shift+O', 'new session'],
+  ['Alt+1 2 3', 'mode: steer, queue, interrupt'],
+  ['Tab', 'buttons of a message; its sign tells what became of it'],
+  ['? or Ctrl+/', 'this list'],
+];
+
+const day = { day: 'numeric', month: 'short' };
+const minute = { hour: '2-digit', minute: '2-digit' };
+
+// clock writes a time of day, with the date if that is not today's; both are
+// the reader's own.
+export function clock(ms, seconds = false) {
+  const t = new Date(ms);
+  const time = t.toLocaleTimeString([], seconds ? { ...minute, second: '2-digit' } : minute);
+  return t.toDateString() === new Date().toDateString() ? time : `${t.toLocaleDateString([], day)}, ${time}`;
+}
 
 // span writes milliseconds as people say them.
 export function span(ms) {
