@@ -11,7 +11,7 @@ import (
 // Aside implements session.Agent: one request over the rows so far, with the
 // same head, and tools off. Nothing is stored in the rows.
 func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, tail string, in session.Input) (string, error) {
-	tr := &transcript{}
+	tr := &transcript{p: l.of(key)}
 	if !hasHead(rows) {
 		data, err := l.Head(ctx, key, nil)
 		if err != nil {
@@ -24,7 +24,7 @@ func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, t
 	}
 	msgs := append([]json.RawMessage(nil), tr.msgs...)
 	add := func(w Wire) error {
-		data, err := l.Model.Encode(w)
+		data, err := tr.p.Model.Encode(w)
 		if err != nil {
 			return fmt.Errorf("encode %s message: %w", w.Role, err)
 		}
@@ -51,7 +51,7 @@ func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, t
 	if err := add(Wire{Role: "user", Text: tr.text(inputText(in))}); err != nil {
 		return "", err
 	}
-	reply, err := l.Model.Stream(ctx, Request{
+	reply, err := tr.p.Model.Stream(ctx, Request{
 		System: tr.head.System, Tools: tr.head.Tools, Messages: msgs, NoTools: true, Session: key.String(),
 	}, func(Delta) {}, func() {})
 	if err != nil {

@@ -34,7 +34,7 @@ func (r *runner) batch(ctx context.Context, reply Reply) *session.Outcome {
 	} else {
 		r.cuts = 0
 	}
-	data, err := json.Marshal(session.AssistantRow{Text: reply.Text, Calls: reply.Calls, Private: reply.Private, Model: r.l.Model.Name()})
+	data, err := json.Marshal(session.AssistantRow{Text: reply.Text, Calls: reply.Calls, Private: reply.Private, Model: r.tr.p.Model.Name()})
 	if err != nil {
 		return &session.Outcome{Err: fmt.Errorf("encode assistant row: %w", err)}
 	}
@@ -118,14 +118,14 @@ func (r *runner) cutOff(out *session.Outcome, rest []session.Row) *session.Outco
 
 // skip says why a call must not start, "" if it may.
 func (r *runner) skip(ctx context.Context, c session.Call, limit string) string {
-	_, known := r.l.specs[c.Name]
+	_, known := r.tr.p.specs[c.Name]
 	switch {
 	case limit != "":
 		return limit
 	case c.Bad != "":
 		return c.Bad
 	case !known:
-		return bodyUnknownTool(session.CleanLine(c.Name, 60), r.l.names)
+		return bodyUnknownTool(session.CleanLine(c.Name, 60), r.tr.p.names)
 	case r.t.Parking():
 		return bodyNeverRun
 	case r.l.SkipUnstarted && r.t.Steers() > 0:
@@ -233,7 +233,7 @@ func (r *runner) result(ctx context.Context, c session.Call, run Running, began 
 
 // polled is the job whose end this call's result tells, if it was such a call.
 func (r *runner) polled(c session.Call) string {
-	if !r.l.specs[c.Name].Polls {
+	if !r.tr.p.specs[c.Name].Polls {
 		return ""
 	}
 	var args struct {

@@ -1,9 +1,7 @@
 package loop
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,27 +30,8 @@ type head struct {
 
 // Head implements session.Agent: a new head when this build and configuration
 // would render another than cur, nil to go on with cur.
-func (l *Loop) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {
-	if bytes.HasSuffix(cur, l.printTail) {
-		return nil, nil // the common case, without reading the tools in it
-	}
-	if cur != nil {
-		var h head
-		if err := json.Unmarshal(cur, &h); err == nil && h.Print == l.print {
-			return nil, nil
-		}
-	}
-	key, err := steer.NewKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	system, err := l.Model.Encode(Wire{Role: "system", Text: l.System + "\n\n" + steer.SystemLines(key)})
-	if err != nil {
-		return nil, fmt.Errorf("encode system prompt: %w", err)
-	}
-	return json.Marshal(head{
-		System: system, Tools: l.tools, Key: key, Model: l.Model.Name(), Renderer: renderer, Hosted: l.Hosted, Print: l.print,
-	})
+func (l *Loop) Head(_ context.Context, key session.Key, cur []byte) ([]byte, error) {
+	return l.of(key).head(cur)
 }
 
 // printOf is the fingerprint of all that makes a head, the key apart.

@@ -53,7 +53,7 @@ func TestNewHeadRendersAll(t *testing.T) {
 	g.tool("call00001", "read "+string(keys[1]))
 	g.steers(input("ann", "", "use March", false))
 	g.add(session.RowAssistant, session.AssistantRow{Text: "done", Model: "m"})
-	tr := &transcript{}
+	tr := &transcript{p: l.std}
 	if err := l.render(tr, 1, g.rows); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestNewHeadRendersAll(t *testing.T) {
 // one before (/new).
 func TestNewGeneration(t *testing.T) {
 	l := newLoop(t, &model{name: "m"}, &toolbox{}, nil)
-	tr := &transcript{}
+	tr := &transcript{p: l.std}
 	for gen, texts := range [][]string{{"one", "two"}, {"three"}, {"four", "five", "six"}} {
 		var g log
 		g.head(keys[gen], "m", true)
@@ -161,7 +161,7 @@ func TestHeadChangesWithItsParts(t *testing.T) {
 			t.Errorf("stored head %q is gone on with: %v", bad, err)
 		}
 	}
-	if _, err := New(Options{Model: &model{}, Tools: &toolbox{specs: []ToolSpec{look, look}}}); err == nil {
+	if _, err := New(Options{Profile: Profile{Model: &model{}}, Tools: &toolbox{specs: []ToolSpec{look, look}}}); err == nil {
 		t.Error("two tools of one name")
 	}
 }

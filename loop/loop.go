@@ -13,12 +13,8 @@ import (
 // methods may be called from any goroutine.
 type Loop struct {
 	Options
-	specs map[string]ToolSpec
-	names []string
-	tools []byte // wire bytes
-	print string // of the head this build and configuration would render
-
-	printTail []byte // how such a head ends, as stored
+	std   *profile
+	named map[string]*profile
 
 	mu    sync.Mutex // guards the cache, not what is in an entry
 	cache map[session.Key]*list.Element
@@ -38,28 +34,21 @@ var _ session.Agent = (*Loop)(nil)
 // New makes a loop. It fails when a tool's schema does not encode.
 func New(o Options) (*Loop, error) {
 	specs := o.Tools.Specs()
-	tools, err := toolBytes(specs)
+	std, err := o.ready(specs)
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{
-		Options: o, specs: map[string]ToolSpec{}, tools: tools,
-		print: printOf(o.System, tools, o.Model.Name(), o.Hosted),
-		cache: map[session.Key]*list.Element{}, order: list.New(),
-	}
-	l.printTail = fmt.Appendf(nil, `"print":%q}`, l.print)
-	for _, s := range specs {
-		if _, twice := l.specs[s.Name]; twice {
-			return nil, fmt.Errorf("two tools are named %q", s.Name)
+	l := &Loop{Options: o, std: std, named: map[string]*profile{}, cache: map[session.Key]*list.Element{}, order: list.New()}
+	for name, p := range o.Profiles {
+		if l.named[name], err = p.ready(specs); err != nil {
+			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
-		l.specs[s.Name] = s
-		l.names = append(l.names, s.Name)
 	}
 	return l, nil
 }
 
-// ModelName is the model that answers, for status.
-func (l *Loop) ModelName() string { return l.Model.Name() }
+// ModelName is the model that answers in a session, for status.
+func (l *Loop) ModelName(key session.Key) string { return l.of(key).Model.Name() }
 
 // take gives the session's transcript to one turn; put gives it back.
 func (l *Loop) take(key session.Key) *transcript {
@@ -67,7 +56,7 @@ func (l *Loop) take(key session.Key) *transcript {
 	defer l.mu.Unlock()
 	e := l.cache[key]
 	if e == nil {
-		return &transcript{}
+		return &transcript{p: l.of(key)}
 	}
 	c := e.Value.(*cached)
 	l.size -= c.size

@@ -17,6 +17,7 @@ type transcript struct {
 	gen    int64
 	rows   int // of them rendered
 	head   head
+	p      *profile
 	headAt int // index of the head row
 	clean  *steer.Sanitizer
 	msgs   []json.RawMessage
@@ -55,7 +56,7 @@ func (l *Loop) render(tr *transcript, gen int64, rows []session.Row) error {
 		if _, err := steer.ParseKey(string(h.Key)); err != nil {
 			return fmt.Errorf("decode head: %w", err)
 		}
-		*tr = transcript{gen: gen, head: h, headAt: last, clean: steer.NewSanitizer(h.Key), labels: map[session.UserID]string{}}
+		*tr = transcript{p: tr.p, gen: gen, head: h, headAt: last, clean: steer.NewSanitizer(h.Key), labels: map[session.UserID]string{}}
 	}
 	for _, r := range rows[tr.rows:] {
 		if err := l.renderRow(tr, r); err != nil {
@@ -125,7 +126,7 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 
 // push adds a message, or replaces the newest, which no request has carried.
 func (l *Loop) push(tr *transcript, w Wire, replace bool) error {
-	data, err := l.Model.Encode(w)
+	data, err := tr.p.Model.Encode(w)
 	if err != nil {
 		return fmt.Errorf("encode %s message: %w", w.Role, err)
 	}

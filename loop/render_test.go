@@ -74,7 +74,7 @@ func input(who, name, text string, shared bool) session.Input {
 
 func render(t testing.TB, l *Loop, rows []session.Row) []Wire {
 	t.Helper()
-	var tr transcript
+	tr := transcript{p: l.std}
 	if err := l.render(&tr, 1, rows); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPrefix(t *testing.T) {
 	l := newLoop(t, &model{name: "m"}, &toolbox{}, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		var g log
-		tr := &transcript{}
+		tr := &transcript{p: l.std}
 		var sent []json.RawMessage // the newest request's own slice
 		var before []string        // its bytes when it was sent
 		key, notes, tools := keys[0], 0, 0
@@ -125,7 +125,7 @@ func TestPrefix(t *testing.T) {
 			if len(now) < same || !slices.Equal(now[:same], before[:same]) {
 				t.Fatalf("the prefix changed:\n%q\n%q", before, now)
 			}
-			var fresh transcript
+			fresh := transcript{p: l.std}
 			if err := l.render(&fresh, 1, g.rows); err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestSteersOnNewestRowOnly(t *testing.T) {
 		return g.rows
 	}
 	for _, on := range []int64{0, 1, 2, 3, 4, 6, 7} {
-		var tr transcript
+		tr := transcript{p: l.std}
 		if err := l.render(&tr, 1, build(on)); err == nil {
 			t.Errorf("a steer on row %d is rendered; row 5 is the newest tool row", on)
 		}

@@ -85,7 +85,7 @@ func (r *runner) step(ctx context.Context) *session.Outcome {
 			}
 			text = publicSteps // asked for a report, and silent
 		}
-		return &session.Outcome{End: session.EndAnswered, Text: text, Private: reply.Private, Model: r.l.Model.Name()}
+		return &session.Outcome{End: session.EndAnswered, Text: text, Private: reply.Private, Model: r.tr.p.Model.Name()}
 	}
 	return r.batch(ctx, reply)
 }
@@ -160,7 +160,7 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 		shown = raw.String()
 		r.t.ShowText(false, d.Text)
 	}
-	reply, err = r.l.Model.Stream(req, Request{
+	reply, err = r.tr.p.Model.Stream(req, Request{
 		System: r.tr.head.System, Tools: r.tr.head.Tools, Messages: r.tr.msgs, NoTools: r.noTools, Session: r.t.Key().String(),
 	}, on, r.t.Accepted)
 	if dirty {
@@ -237,7 +237,7 @@ func (r *runner) resume(ctx context.Context) *session.Outcome {
 	var rows []session.Row
 	var jobs []session.Job
 	stored := func(bool) {}
-	if spec, ok := r.l.specs[open[0].Name]; ok && spec.Pure && open[0].Bad == "" {
+	if spec, ok := r.tr.p.specs[open[0].Name]; ok && spec.Pure && open[0].Bad == "" {
 		row, out := r.call(ctx, open[0])
 		if out != nil {
 			return out

@@ -62,13 +62,12 @@ type Toolbox interface {
 
 // Options are what a Loop is built from.
 type Options struct {
-	Model Model
-	Tools Toolbox
-	// System is the trusted part of the system prompt; the lines about notes are
-	// added to it.
-	System string
-	// Hosted is false for endpoints that read control tokens in text.
-	Hosted        bool
+	Profile // of sessions that ProfileOf gives no other
+	Tools   Toolbox
+	// ProfileOf names the profile of a session; "" or nil: the one above.
+	ProfileOf func(session.Key) string
+	Profiles  map[string]Profile
+
 	YieldAfter    time.Duration // a call that runs longer gives way to a steer
 	SkipUnstarted bool          // calls not started when a steer waits are not started
 	Steps         int           // model requests of a turn with tools, at most

@@ -89,7 +89,7 @@ var look = ToolSpec{Name: "look", Description: "looks", Schema: json.RawMessage(
 
 func newLoop(t testing.TB, m Model, b Toolbox, change func(*Options)) *Loop {
 	t.Helper()
-	o := Options{Model: m, Tools: b, System: "You help.", Hosted: true, Steps: 60, Time: time.Hour, CacheBytes: 1 << 20}
+	o := Options{Profile: Profile{Model: m, System: "You help.", Hosted: true}, Tools: b, Steps: 60, Time: time.Hour, CacheBytes: 1 << 20}
 	if change != nil {
 		change(&o)
 	}

@@ -79,8 +79,8 @@ func (h *Hub) statusOf(lane Lane, key Key) Status {
 			}
 		}
 	}
-	if n, ok := h.Agent.(interface{ ModelName() string }); ok {
-		s.Model = n.ModelName()
+	if n, ok := h.Agent.(interface{ ModelName(Key) string }); ok {
+		s.Model = n.ModelName(key)
 	}
 	return s
 }

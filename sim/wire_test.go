@@ -177,7 +177,7 @@ func (w *wireWorld) startWire() func() {
 	}
 	var hub *session.Hub
 	l, err := loop.New(loop.Options{
-		Model: llm, Tools: w.tools, System: "You help.", Hosted: true, YieldAfter: 5 * time.Second, SkipUnstarted: true,
+		Profile: loop.Profile{Model: llm, System: "You help.", Hosted: true}, Tools: w.tools, YieldAfter: 5 * time.Second, SkipUnstarted: true,
 		Steps: 60, Time: time.Hour, CacheBytes: 1 << 20,
 		JobEnded: func(key session.Key, j session.Job) { hub.JobEnded(context.Background(), key, j) },
 	})

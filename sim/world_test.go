@@ -117,7 +117,7 @@ func (w *world) start() {
 	w.out = outbox.New(ctx, outbox.Options{Store: st, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: 10 * time.Second, Log: log})
 	var hub *session.Hub
 	l, err := loop.New(loop.Options{
-		Model: w.model, Tools: w.tools, System: "You help.", Hosted: true, YieldAfter: w.conf.yield,
+		Profile: loop.Profile{Model: w.model, System: "You help.", Hosted: true}, Tools: w.tools, YieldAfter: w.conf.yield,
 		SkipUnstarted: w.conf.skip, Steps: w.conf.steps, Time: w.conf.time, CacheBytes: 1 << 20,
 		JobEnded: func(key session.Key, j session.Job) { hub.JobEnded(ctx, key, j) },
 	})

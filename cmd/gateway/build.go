@@ -118,7 +118,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	if n := p.life.Ended(); n > 0 {
 		log.Warn("processes that a killed gateway had left were ended", "count", n)
 	}
-	if p.files, err = newWorkspaces(c.Workspace.Dir); err != nil {
+	if p.files, err = newWorkspaces(c); err != nil {
 		return nil, err
 	}
 	model, isDemo, err := newModel(c.Model, log)
@@ -135,8 +135,13 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	p.outbox = outbox.New(ctx, outbox.Options{
 		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Log: log,
 	})
+	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo}
+	profiles, err := c.loopProfiles(std, log)
+	if err != nil {
+		return nil, err
+	}
 	agent, err := loop.New(loop.Options{
-		Model: model, Tools: p.tools, System: systemPrompt, Hosted: c.Model.Hosted || isDemo,
+		Profile: std, Profiles: profiles, ProfileOf: c.profileOf, Tools: p.tools,
 		YieldAfter: duration(c.Steer.YieldAfter), SkipUnstarted: c.Steer.SkipUnstarted,
 		Steps: c.Limits.TurnSteps, Time: duration(c.Limits.TurnTime), CacheBytes: int64(c.Limits.HistoryCache) / 2,
 		JobEnded: func(key session.Key, j session.Job) { p.hub.JobEnded(ctx, key, j) },
@@ -161,7 +166,12 @@ func modes(c Config) func(session.Key) steer.Mode {
 		discord.Name:  c.mode(c.Platforms.Discord.BusyInputMode),
 		web.Name:      c.mode(c.Platforms.Web.BusyInputMode),
 	}
-	return func(k session.Key) steer.Mode { return own[k.Platform] }
+	return func(k session.Key) steer.Mode {
+		if m := c.Profiles[c.profileOf(k)].BusyInputMode; m != "" {
+			return c.mode(m)
+		}
+		return own[k.Platform]
+	}
 }
 
 // listen takes the ports first: one in use ends the start before anything is

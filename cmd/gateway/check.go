@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"coxswain/adapters/telegram"
@@ -33,10 +35,16 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 	line("config", nil, "valid")
 	log := slog.New(slog.DiscardHandler)
 	line("store", checkStore(ctx, c, log), "answers and is durable")
-	_, err := newWorkspaces(c.Workspace.Dir)
+	_, err := newWorkspaces(c)
 	line("workspace", err, c.Workspace.Dir)
-	good, err := checkModel(ctx, c, log)
+	good, err := checkModel(ctx, c.Model, log)
 	line("model", err, good)
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		if m := c.Profiles[name].Model; m != (ProfileModel{}) {
+			good, err := checkModel(ctx, m.merged(c.Model), log)
+			line("profile "+name, err, good)
+		}
+	}
 	if c.Platforms.Telegram.Token == "" {
 		fmt.Fprintf(w, "off   %-10s no token (TELEGRAM_BOT_TOKEN)\n", "telegram")
 	} else {
@@ -79,8 +87,8 @@ func checkStore(ctx context.Context, c Config, log *slog.Logger) error {
 	return errors.Join(st.Ping(ctx), st.Close())
 }
 
-func checkModel(ctx context.Context, c Config, log *slog.Logger) (string, error) {
-	m, isDemo, err := newModel(c.Model, log)
+func checkModel(ctx context.Context, c ModelConf, log *slog.Logger) (string, error) {
+	m, isDemo, err := newModel(c, log)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +108,7 @@ func checkModel(ctx context.Context, c Config, log *slog.Logger) (string, error)
 	_, err = m.Stream(ctx, loop.Request{System: system, Messages: []json.RawMessage{user}}, func(loop.Delta) {}, func() {})
 	var me *loop.ModelError
 	if errors.As(err, &me) {
-		return "", fmt.Errorf("%w; check model.base_url (%s), model.api_key and model.name", err, c.Model.BaseURL)
+		return "", fmt.Errorf("%w; check model.base_url (%s), model.api_key and model.name", err, c.BaseURL)
 	}
 	return m.Name() + " answers", err
 }

@@ -19,22 +19,24 @@ import (
 // Config is the whole configuration. config.example.yaml documents every key
 // and is held equal to Defaults by a test.
 type Config struct {
-	BusyInputMode string    `yaml:"busy_input_mode"`
-	Platforms     Platforms `yaml:"platforms"`
-	Model         ModelConf `yaml:"model"`
-	Store         StoreConf `yaml:"store"`
-	Workspace     Workspace `yaml:"workspace"`
-	Sessions      Sessions  `yaml:"sessions"`
-	Steer         SteerConf `yaml:"steer"`
-	Input         Input     `yaml:"input"`
-	Queue         Queue     `yaml:"queue"`
-	Tools         Tools     `yaml:"tools"`
-	Jobs          Jobs      `yaml:"jobs"`
-	Limits        Limits    `yaml:"limits"`
-	Lease         Lease     `yaml:"lease"`
-	Outbox        OutboxOpt `yaml:"outbox"`
-	Ops           Ops       `yaml:"ops"`
-	Log           Log       `yaml:"log"`
+	BusyInputMode string                 `yaml:"busy_input_mode"`
+	Platforms     Platforms              `yaml:"platforms"`
+	Model         ModelConf              `yaml:"model"`
+	Store         StoreConf              `yaml:"store"`
+	Workspace     Workspace              `yaml:"workspace"`
+	Sessions      Sessions               `yaml:"sessions"`
+	Steer         SteerConf              `yaml:"steer"`
+	Input         Input                  `yaml:"input"`
+	Queue         Queue                  `yaml:"queue"`
+	Profiles      map[string]ProfileConf `yaml:"profiles"`
+	Chats         Chats                  `yaml:"chats"`
+	Tools         Tools                  `yaml:"tools"`
+	Jobs          Jobs                   `yaml:"jobs"`
+	Limits        Limits                 `yaml:"limits"`
+	Lease         Lease                  `yaml:"lease"`
+	Outbox        OutboxOpt              `yaml:"outbox"`
+	Ops           Ops                    `yaml:"ops"`
+	Log           Log                    `yaml:"log"`
 }
 
 // Platforms are the chat networks. One without a token is off.
@@ -298,6 +300,15 @@ func expand(v reflect.Value, path string) error {
 				return err
 			}
 		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			val := reflect.New(v.Type().Elem()).Elem() // what is in a map cannot be set
+			val.Set(v.MapIndex(k))
+			if err := expand(val, path+"."+k.String()); err != nil {
+				return err
+			}
+			v.SetMapIndex(k, val)
+		}
 	case reflect.String:
 		s := variable.ReplaceAllStringFunc(v.String(), func(m string) string {
 			p := variable.FindStringSubmatch(m)
@@ -310,39 +321,6 @@ func expand(v reflect.Value, path string) error {
 			return fmt.Errorf("config: %s: %q is no variable; write ${NAME} or ${NAME:-default}", path, s)
 		}
 		v.SetString(s)
-	}
-	return nil
-}
-
-// readFiles fills secrets given as files.
-func (c *Config) readFiles() error {
-	for _, f := range []struct {
-		key    string
-		path   string
-		secret *Secret
-	}{
-		{"platforms.telegram.token", c.Platforms.Telegram.TokenFile, &c.Platforms.Telegram.Token},
-		{"platforms.discord.token", c.Platforms.Discord.TokenFile, &c.Platforms.Discord.Token},
-		{"platforms.web.token", c.Platforms.Web.TokenFile, &c.Platforms.Web.Token},
-		{"model.api_key", c.Model.APIKeyFile, &c.Model.APIKey},
-		{"store.url", c.Store.URLFile, &c.Store.URL},
-		{"ops.token", c.Ops.TokenFile, &c.Ops.Token},
-	} {
-		if f.path == "" {
-			continue
-		}
-		info, err := os.Stat(f.path)
-		if err != nil {
-			return fmt.Errorf("config: %s_file: %w", f.key, err)
-		}
-		if info.Mode().Perm()&0o077 != 0 {
-			return fmt.Errorf("config: %s_file: others may read %s; run chmod 600 on it", f.key, f.path)
-		}
-		data, err := os.ReadFile(f.path)
-		if err != nil {
-			return fmt.Errorf("config: %s_file: %w", f.key, err)
-		}
-		*f.secret = Secret(strings.TrimSpace(string(data)))
 	}
 	return nil
 }

@@ -37,10 +37,16 @@ func TestExampleEqualsDefaults(t *testing.T) {
 
 // clean makes nil and empty lists the same.
 func clean(c Config) Config {
-	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.Admins, &c.Platforms.Discord.AllowUsers, &c.Platforms.Discord.AllowChannels, &c.Platforms.Discord.Admins, &c.Tools.Terminal.Allow} {
+	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.Admins, &c.Platforms.Discord.AllowUsers, &c.Platforms.Discord.AllowRoles, &c.Platforms.Discord.AllowChannels, &c.Platforms.Discord.Admins, &c.Tools.Terminal.Allow} {
 		if len(*l) == 0 {
 			*l = nil
 		}
+	}
+	if len(c.Profiles) == 0 {
+		c.Profiles = nil
+	}
+	if len(c.Chats) == 0 {
+		c.Chats = nil
 	}
 	return c
 }

@@ -55,7 +55,7 @@ func open(ctx context.Context, c Config) (*console, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &admin{store: st, access: session.NewAccess(st, policies(c)), files: &workspaces{root: c.Workspace.Dir}}
+	a := &admin{store: st, access: session.NewAccess(st, policies(c)), files: &workspaces{root: c.Workspace.Dir, shared: c.workspaceOf}}
 	return &console{http: &http.Client{Transport: direct{a.handler()}}, close: st.Close}, nil
 }
 

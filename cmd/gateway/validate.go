@@ -52,6 +52,7 @@ func (c *Config) validate() error {
 		errs = append(errs, errors.New("config: steer.yield_after, input.join_window, limits.drain and limits.history_cache cannot be negative"))
 	}
 	errs = append(errs, c.validateAccess()...)
+	errs = append(errs, c.validateProfiles()...)
 	return errors.Join(errs...)
 }
 

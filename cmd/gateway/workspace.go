@@ -16,31 +16,47 @@ import (
 
 // workspaces are the directories in which sessions keep their files: one a
 // session, below workspace.dir. Safe for any goroutine.
-type workspaces struct{ root string }
+type workspaces struct {
+	root string
+	// shared is the directory that a session's profile names for all its chats;
+	// "" = one of its own.
+	shared func(session.Key) string
+}
 
-// newWorkspaces makes the directory that holds them.
-func newWorkspaces(dir string) (*workspaces, error) {
-	root, err := filepath.Abs(dir)
+// newWorkspaces makes the directories that hold them.
+func newWorkspaces(c Config) (*workspaces, error) {
+	for name, p := range c.Profiles {
+		if p.Workspace != "" {
+			if err := os.MkdirAll(p.Workspace, 0o700); err != nil {
+				return nil, fmt.Errorf("profiles.%s.workspace: %w", name, err)
+			}
+		}
+	}
+	root, err := filepath.Abs(c.Workspace.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("workspace.dir: %w", err)
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("workspace.dir: %w", err)
 	}
-	return &workspaces{root: root}, nil
+	return &workspaces{root: root, shared: c.workspaceOf}, nil
 }
 
 // dir is a session's directory; it is made if it is not there. Its name is
 // ours: what a platform calls its chats is never a path.
 func (w *workspaces) dir(key session.Key) (string, error) {
 	dir := filepath.Join(w.root, dirName(key))
+	if shared := w.shared(key); shared != "" {
+		dir = shared
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make workspace: %w", err)
 	}
 	return dir, nil
 }
 
-// remove deletes a session's directory with all that is in it.
+// remove deletes a session's own directory with all that is in it; one that its
+// profile shares stays.
 func (w *workspaces) remove(key session.Key) error {
 	if err := os.RemoveAll(filepath.Join(w.root, dirName(key))); err != nil {
 		return fmt.Errorf("delete workspace: %w", err)
