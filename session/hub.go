@@ -28,12 +28,24 @@ type Options struct {
 	StopWords  []string      // a message that is exactly one of them is /stop
 	SteerFrom  string        // owner | participants
 	Together   bool          // queue.together
-	LeaseTTL   time.Duration
-	JobsOnEnd  string // turn | tell | nothing
+	// Notify says what rings in a session; nil: what is important.
+	Notify    func(Key) Notify
+	LeaseTTL  time.Duration
+	JobsOnEnd string // turn | tell | nothing
 	// HistoryBytes bounds the rows kept in memory of sessions, idle ones too.
 	HistoryBytes int64
 	Log          *slog.Logger
 }
+
+// Notify is what rings (notify).
+type Notify string
+
+// What rings. Progress never does.
+const (
+	NotifyImportant Notify = "important" // answers, failures, questions
+	NotifyAll       Notify = "all"       // also answers to commands and what is said between steps
+	NotifyNone      Notify = "none"
+)
 
 // A Hub is the one door to all sessions of a process, and their owner. Its
 // methods may be called from any goroutine; Register and Run's start come
@@ -338,6 +350,14 @@ func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
 	plat := h.platforms[o.Key.Platform]
 	if plat == nil {
 		return nil
+	}
+	if h.Notify != nil {
+		switch h.Notify(o.Key) {
+		case NotifyAll:
+			o.Silent = false
+		case NotifyNone:
+			o.Silent = true
+		}
 	}
 	var outs []PartNew
 	for i, data := range plat.Parts(o) {

@@ -28,6 +28,7 @@ type Config struct {
 	Steer         SteerConf              `yaml:"steer"`
 	Input         Input                  `yaml:"input"`
 	Queue         Queue                  `yaml:"queue"`
+	Notify        string                 `yaml:"notify"`
 	Profiles      map[string]ProfileConf `yaml:"profiles"`
 	Chats         Chats                  `yaml:"chats"`
 	Tools         Tools                  `yaml:"tools"`
@@ -193,6 +194,7 @@ func Defaults() Config {
 		Sessions:  Sessions{Group: "shared"},
 		Steer:     SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
 		Input:     Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
+		Notify:    "important",
 		Tools:     Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
 		Jobs:      Jobs{OnEnd: "turn"},
 		Limits: Limits{

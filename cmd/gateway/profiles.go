@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ type ProfileConf struct {
 	Workspace        string       `yaml:"workspace"`
 	Tools            []string     `yaml:"tools"`
 	BusyInputMode    string       `yaml:"busy_input_mode"`
+	Notify           string       `yaml:"notify"`
 }
 
 // ProfileModel is another model, or another endpoint.
@@ -79,6 +81,11 @@ func (c *Config) workspaceOf(k session.Key) string {
 		return abs
 	}
 	return dir
+}
+
+// notifyOf is what rings in a session.
+func (c *Config) notifyOf(k session.Key) session.Notify {
+	return session.Notify(cmp.Or(c.Profiles[c.profileOf(k)].Notify, c.Notify))
 }
 
 // merged is the profile's model with what it leaves out from base.
@@ -144,6 +151,9 @@ func (c *Config) validateProfiles() []error {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		if name == "" {
 			errs = append(errs, errors.New("config: profiles: a profile has no name"))
+		}
+		if n := c.Profiles[name].Notify; !slices.Contains([]string{"", "important", "all", "none"}, n) {
+			errs = append(errs, fmt.Errorf("config: profiles.%s.notify is %q; it must be one of: important, all, none", name, n))
 		}
 		if m := c.Profiles[name].BusyInputMode; m != "" {
 			if _, err := steer.ParseMode(m); err != nil {

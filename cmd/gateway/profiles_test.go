@@ -53,6 +53,14 @@ func loadProfiles(t *testing.T) Config {
 func TestProfileOf(t *testing.T) {
 	c := loadProfiles(t)
 	modes := modes(c)
+	c.Profiles["local"] = ProfileConf{Notify: "none"}
+	for chat, want := range map[session.Key]session.Notify{
+		{Platform: "telegram", Chat: "-100123", Thread: "7"}: session.NotifyNone, {Platform: "telegram", Chat: "1"}: session.NotifyImportant,
+	} {
+		if got := c.notifyOf(chat); got != want {
+			t.Errorf("%s: notify %s; want %s", chat, got, want)
+		}
+	}
 	for _, tt := range []struct {
 		platform, chat, thread, want string
 		mode                         steer.Mode
@@ -135,6 +143,7 @@ func TestProfileErrors(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
 		"chat of no profile": {"chats: {1: team}\n", `config: chats.1: there is no profile "team"; profiles holds them`},
 		"bad mode":           {"profiles: {a: {busy_input_mode: push}}\n", `config: profiles.a.busy_input_mode is "push"`},
+		"bad notify":         {"profiles: {a: {notify: loud}}\n", `config: profiles.a.notify is "loud"`},
 		"unknown key":        {"profiles: {a: {modle: {}}}\n", `unknown field "modle"`},
 		"no file":            {"profiles: {a: {instructions_file: none.md}}\n", "config: profiles.a.instructions_file: open none.md"},
 		"no such tool":       {"profiles: {a: {tools: [hammer]}}\n", `there is no tool "hammer"`},
