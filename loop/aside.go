@@ -11,7 +11,7 @@ import (
 // Aside implements session.Agent: one request over the rows so far, with the
 // same head, and tools off. Nothing is stored in the rows.
 func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, tail string, in session.Input) (string, error) {
-	tr := &transcript{p: l.of(key)}
+	tr := &transcript{p: l.of(key), key: key}
 	if !hasHead(rows) {
 		data, err := l.Head(ctx, key, nil)
 		if err != nil {

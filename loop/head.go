@@ -14,7 +14,7 @@ import (
 // renderer is the version of the code that turns rows into wire bytes. Change
 // it with every change of what render.go writes: a new version begins a new
 // epoch, so a running conversation's bytes never change under it (I11).
-const renderer = 3
+const renderer = 4
 
 // head is the stored head of an epoch (RowHead). Requests send it whatever is
 // configured now.
@@ -25,6 +25,7 @@ type head struct {
 	Model    string          `json:"model"`
 	Renderer int             `json:"renderer"`
 	Hosted   bool            `json:"hosted"`
+	Images   bool            `json:"images,omitempty"`
 	Print    string          `json:"print"` // of everything but the key
 }
 
@@ -35,9 +36,9 @@ func (l *Loop) Head(_ context.Context, key session.Key, cur []byte) ([]byte, err
 }
 
 // printOf is the fingerprint of all that makes a head, the key apart.
-func printOf(system string, tools []byte, model string, hosted bool) string {
+func printOf(system string, tools []byte, model string, hosted, images bool) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%s\x00%v\x00%s", renderer, system, tools, model, hosted, steer.SystemLines("000000-000000-000000-000000"))
+	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%s\x00%v\x00%v\x00%s", renderer, system, tools, model, hosted, images, steer.SystemLines("000000-000000-000000-000000"))
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 

@@ -56,7 +56,7 @@ func (l *Loop) take(key session.Key) *transcript {
 	defer l.mu.Unlock()
 	e := l.cache[key]
 	if e == nil {
-		return &transcript{p: l.of(key)}
+		return &transcript{p: l.of(key), key: key}
 	}
 	c := e.Value.(*cached)
 	l.size -= c.size

@@ -21,6 +21,8 @@ type Profile struct {
 	System string
 	// Hosted is false for endpoints that read control tokens in text.
 	Hosted bool
+	// Images says that the model sees pictures in what people write.
+	Images bool
 	// Only are the names of the tools that may be used; nil = all.
 	Only []string
 }
@@ -59,7 +61,7 @@ func (p Profile) ready(all []ToolSpec) (*profile, error) {
 	if r.tools, err = toolBytes(specs); err != nil {
 		return nil, err
 	}
-	r.print = printOf(p.System, r.tools, p.Model.Name(), p.Hosted)
+	r.print = printOf(p.System, r.tools, p.Model.Name(), p.Hosted, p.Images)
 	r.tail = fmt.Appendf(nil, `"print":%q}`, r.print)
 	return r, nil
 }
@@ -84,7 +86,7 @@ func (p *profile) head(cur []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encode system prompt: %w", err)
 	}
 	return json.Marshal(head{
-		System: system, Tools: p.tools, Key: key, Model: p.Model.Name(), Renderer: renderer, Hosted: p.Hosted, Print: p.print,
+		System: system, Tools: p.tools, Key: key, Model: p.Model.Name(), Renderer: renderer, Hosted: p.Hosted, Images: p.Images, Print: p.print,
 	})
 }
 

@@ -18,6 +18,7 @@ type transcript struct {
 	rows   int // of them rendered
 	head   head
 	p      *profile
+	key    session.Key
 	headAt int // index of the head row
 	clean  *steer.Sanitizer
 	msgs   []json.RawMessage
@@ -26,6 +27,7 @@ type transcript struct {
 	// The newest user message, for folds, and the newest tool message, for
 	// steers: neither has been sent when one is added (I5).
 	user    []string
+	seen    []Image
 	tool    session.ToolRow
 	toolSeq int64
 	note    steer.Note
@@ -56,7 +58,7 @@ func (l *Loop) render(tr *transcript, gen int64, rows []session.Row) error {
 		if _, err := steer.ParseKey(string(h.Key)); err != nil {
 			return fmt.Errorf("decode head: %w", err)
 		}
-		*tr = transcript{p: tr.p, gen: gen, head: h, headAt: last, clean: steer.NewSanitizer(h.Key), labels: map[session.UserID]string{}}
+		*tr = transcript{p: tr.p, key: tr.key, gen: gen, head: h, headAt: last, clean: steer.NewSanitizer(h.Key), labels: map[session.UserID]string{}}
 	}
 	for _, r := range rows[tr.rows:] {
 		if err := l.renderRow(tr, r); err != nil {
@@ -78,11 +80,14 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 			tr.askers[in.From.ID] = true
 		}
 		tr.user = []string{tr.userText(u)}
-		return l.push(tr, Wire{Role: "user", Text: joinUser(tr.user)}, false)
+		tr.seen = l.pictures(tr, u)
+		return l.push(tr, Wire{Role: "user", Text: joinUser(tr.user), Images: tr.seen}, false)
 	case session.RowFold:
 		// One user message on the wire: a join re-sends only that (I5).
-		tr.user = append(tr.user, tr.userText(session.DecodeUser(r)))
-		return l.push(tr, Wire{Role: "user", Text: joinUser(tr.user)}, true)
+		u := session.DecodeUser(r)
+		tr.user = append(tr.user, tr.userText(u))
+		tr.seen = append(tr.seen, l.pictures(tr, u)...)
+		return l.push(tr, Wire{Role: "user", Text: joinUser(tr.user), Images: tr.seen}, true)
 	case session.RowAssistant:
 		a := session.DecodeAssistant(r)
 		w := Wire{Role: "assistant", Text: tr.text(a.Text), Calls: a.Calls}

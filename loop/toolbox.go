@@ -64,6 +64,7 @@ type Toolbox interface {
 type Options struct {
 	Profile // of sessions that ProfileOf gives no other
 	Tools   Toolbox
+	Images  ImageStore // nil: models see no pictures
 	// ProfileOf names the profile of a session; "" or nil: the one above.
 	ProfileOf func(session.Key) string
 	Profiles  map[string]Profile

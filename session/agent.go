@@ -14,6 +14,10 @@ type Agent interface {
 	// none), is not what this build and configuration would render for key; nil
 	// to go on with cur (I11). It does no I/O that can fail for long.
 	Head(ctx context.Context, key Key, cur []byte) ([]byte, error)
+	// Keep keeps copies of the pictures in an input that is about to be stored in
+	// a row and notes them in it: a row's bytes must not change when somebody
+	// changes the file (I5). What cannot be kept stays a file that is named.
+	Keep(ctx context.Context, key Key, in *Input)
 	// Run runs an open turn and returns how it ended. It writes through t alone.
 	// When ctx is cancelled (ErrStopped, ErrReplaced, ErrParked, ErrFenced or the
 	// process's end) it returns promptly, every process it started being dead

@@ -100,6 +100,7 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 			continue
 		}
 		in.Admin = admin
+		a.h.Agent.Keep(life, a.key, &in)
 		row.Inputs = append(row.Inputs, in)
 		r.Take = append(r.Take, Take{Ticket: e.Ticket, Version: e.Version})
 		r.Fates = append(r.Fates, FateSet{Ticket: e.Ticket, State: FateRunning})

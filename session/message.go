@@ -72,6 +72,10 @@ type Attachment struct {
 	Path string `json:"path,omitempty"` // inside the workspace
 	Size int64  `json:"size,omitempty"` // bytes
 	Note string `json:"note,omitempty"` // why it could not be had
+	// Image names a copy that does not change, kept for the model to see when
+	// the input was put in a row; MIME is its type.
+	Image string `json:"image,omitempty"`
+	MIME  string `json:"mime,omitempty"`
 }
 
 // An Input is what the store keeps of an accepted message: one or more parts

@@ -348,6 +348,7 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 	var c Commit
 	for _, e := range joins {
 		in := decodeInput(e)
+		t.h.Agent.Keep(ctx, t.a.key, &in)
 		c.Take = append(c.Take, Take{Ticket: e.Ticket, Version: e.Version})
 		c.Rows = append(c.Rows, Row{Type: RowFold, Data: mustJSON(UserRow{Inputs: []Input{in}})})
 		c.Fates = append(c.Fates, FateSet{Ticket: e.Ticket, State: FateRunning, Turn: t.number})

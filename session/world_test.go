@@ -297,9 +297,10 @@ func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 func (*agent) Aside(context.Context, session.Key, []session.Row, string, session.Input) (string, error) {
 	return "aside", nil
 }
-func (a *agent) StopJobs(context.Context, session.Key)      { a.stops.Add(1) }
-func (*agent) KillJob(context.Context, session.Key, string) {}
-func (*agent) Forget(session.Key)                           {}
+func (a *agent) Keep(context.Context, session.Key, *session.Input) {}
+func (a *agent) StopJobs(context.Context, session.Key)             { a.stops.Add(1) }
+func (*agent) KillJob(context.Context, session.Key, string)        {}
+func (*agent) Forget(session.Key)                                  {}
 
 // finish ends the running turn with an answer.
 func (w *world) finish(text string) {

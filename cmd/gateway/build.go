@@ -135,13 +135,13 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	p.outbox = outbox.New(ctx, outbox.Options{
 		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Log: log,
 	})
-	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo}
+	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo, Images: c.Model.seesImages() && !isDemo}
 	profiles, err := c.loopProfiles(std, log)
 	if err != nil {
 		return nil, err
 	}
 	agent, err := loop.New(loop.Options{
-		Profile: std, Profiles: profiles, ProfileOf: c.profileOf, Tools: p.tools,
+		Profile: std, Profiles: profiles, ProfileOf: c.profileOf, Tools: p.tools, Images: p.files,
 		YieldAfter: duration(c.Steer.YieldAfter), SkipUnstarted: c.Steer.SkipUnstarted,
 		Steps: c.Limits.TurnSteps, Time: duration(c.Limits.TurnTime), CacheBytes: int64(c.Limits.HistoryCache) / 2,
 		JobEnded: func(key session.Key, j session.Job) { p.hub.JobEnded(ctx, key, j) },

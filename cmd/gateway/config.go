@@ -89,6 +89,7 @@ type ModelConf struct {
 	Name          string `yaml:"name"`
 	ContextWindow int    `yaml:"context_window"`
 	Hosted        bool   `yaml:"hosted"`
+	Images        string `yaml:"images"`
 }
 
 // StoreConf says where sessions live.
@@ -187,7 +188,7 @@ func Defaults() Config {
 		},
 		Model: ModelConf{
 			BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}",
-			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true,
+			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true, Images: "auto",
 		},
 		Store:     StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict"},
 		Workspace: Workspace{Dir: "data/workspace"},

@@ -35,6 +35,7 @@ type ProfileModel struct {
 	Name          string `yaml:"name"`
 	ContextWindow int    `yaml:"context_window"`
 	Hosted        *bool  `yaml:"hosted"`
+	Images        string `yaml:"images"`
 }
 
 // Chats name the profile of a platform, a chat or a thread.
@@ -106,6 +107,9 @@ func (m ProfileModel) merged(base ModelConf) ModelConf {
 	if m.Hosted != nil {
 		base.Hosted = *m.Hosted
 	}
+	if m.Images != "" {
+		base.Images = m.Images
+	}
 	return base
 }
 
@@ -125,7 +129,7 @@ func (c *Config) loopProfiles(std loop.Profile, log *slog.Logger) (map[string]lo
 			if err != nil {
 				return nil, fmt.Errorf("profiles.%s: %w", name, err)
 			}
-			p.Model, p.Hosted = model, m.Hosted || isDemo
+			p.Model, p.Hosted, p.Images = model, m.Hosted || isDemo, m.seesImages()
 		}
 		if conf.InstructionsFile != "" {
 			text, err := os.ReadFile(conf.InstructionsFile)
@@ -151,6 +155,9 @@ func (c *Config) validateProfiles() []error {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		if name == "" {
 			errs = append(errs, errors.New("config: profiles: a profile has no name"))
+		}
+		if n := c.Profiles[name].Model.Images; !slices.Contains([]string{"", "auto", "on", "off"}, n) {
+			errs = append(errs, fmt.Errorf("config: profiles.%s.model.images is %q; it must be one of: auto, on, off", name, n))
 		}
 		if n := c.Profiles[name].Notify; !slices.Contains([]string{"", "important", "all", "none"}, n) {
 			errs = append(errs, fmt.Errorf("config: profiles.%s.notify is %q; it must be one of: important, all, none", name, n))

@@ -89,10 +89,10 @@ func TestProfileOf(t *testing.T) {
 func TestProfileModels(t *testing.T) {
 	c := loadProfiles(t)
 	for name, want := range map[string]ModelConf{
-		"team":  {BaseURL: "https://one.example/v1", APIKey: "main-key", Name: "small", Hosted: true},
-		"local": {BaseURL: "http://127.0.0.1:1/v1", Name: "tiny"},
+		"team":  {BaseURL: "https://one.example/v1", APIKey: "main-key", Name: "small", Hosted: true, Images: "auto"},
+		"local": {BaseURL: "http://127.0.0.1:1/v1", Name: "tiny", Images: "auto"},
 		"plain": c.Model,
-		"keyed": {BaseURL: "https://two.example/v1", APIKey: "two-key", Name: "big", Hosted: true},
+		"keyed": {BaseURL: "https://two.example/v1", APIKey: "two-key", Name: "big", Hosted: true, Images: "auto"},
 	} {
 		if got := c.Profiles[name].Model.merged(c.Model); got != want {
 			t.Errorf("%s: got %+v; want %+v", name, got, want)

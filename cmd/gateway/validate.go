@@ -31,6 +31,7 @@ func (c *Config) validate() error {
 		one("platforms.discord.pairing", c.Platforms.Discord.Pairing, "auto", "on", "off"),
 		one("platforms.web.busy_input_mode", c.Platforms.Web.BusyInputMode, "", "queue", "interrupt", "steer"),
 		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
+		one("model.images", c.Model.Images, "auto", "on", "off"),
 		one("notify", c.Notify, "important", "all", "none"),
 		one("sessions.group", c.Sessions.Group, "shared", "user"),
 		one("steer.from", c.Steer.From, "owner", "participants"),

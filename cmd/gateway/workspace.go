@@ -61,6 +61,9 @@ func (w *workspaces) remove(key session.Key) error {
 	if err := os.RemoveAll(filepath.Join(w.root, dirName(key))); err != nil {
 		return fmt.Errorf("delete workspace: %w", err)
 	}
+	if err := os.RemoveAll(w.pictures(key)); err != nil {
+		return fmt.Errorf("delete pictures: %w", err)
+	}
 	return nil
 }
 
