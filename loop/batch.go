@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
 	"coxswain/session"
@@ -74,7 +75,7 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 		if last && r.breaker.repeats() {
 			return &session.Outcome{End: session.EndFailed, Public: publicLoop, Rows: append(rest, row.rows()...)}
 		}
-		s := session.Step{Rows: append(rest, row.rows()...), Phase: steer.PhaseTools, Jobs: row.jobs}
+		s := session.Step{Rows: append(rest, row.rows()...), Phase: steer.PhaseTools, Jobs: row.jobs, Files: r.files(row)}
 		rest = nil
 		if last && !r.t.Parking() {
 			s.Drain, s.Phase = true, steer.PhaseModel
@@ -95,6 +96,16 @@ func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) 
 		}
 	}
 	return nil
+}
+
+// files are those that a call sends, with captions fit to be shown (I8).
+func (r *runner) files(row callRow) []session.File {
+	files := slices.Clone(row.result.Files)
+	for i := range files {
+		files[i].Caption, _ = r.clean.Sanitize(files[i].Caption)
+		files[i].Name, _ = r.clean.Sanitize(files[i].Name)
+	}
+	return files
 }
 
 // cutOff puts the rows of skipped calls before those of an outcome: results
@@ -154,7 +165,7 @@ func (r *runner) call(ctx context.Context, c session.Call) (callRow, *session.Ou
 		return callRow{}, &session.Outcome{Err: err}
 	}
 	began := time.Now()
-	run := r.l.Tools.Start(ctx, ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin()})
+	run := r.l.Tools.Start(ctx, ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin(), Sends: r.t.SendsFiles()})
 	r.showStarted(c, began)
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()

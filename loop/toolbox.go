@@ -25,6 +25,7 @@ type ToolCall struct {
 	Turn   int64
 	Person session.Person
 	Admin  bool
+	Sends  bool // files can be sent to this chat
 }
 
 // A ToolResult is what a call gave: final text, cut to size, not yet
@@ -32,6 +33,7 @@ type ToolCall struct {
 type ToolResult struct {
 	Body   string
 	Failed bool
+	Files  []session.File // to be sent with the row
 }
 
 // A Running is a call that was started. Its methods may be called from any

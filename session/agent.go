@@ -57,6 +57,9 @@ type Step struct {
 	Phase steer.Phase
 	Drain bool // see Commit.Drain: set exactly when a model request follows
 	Jobs  []Job
+	// Files are sent at once, with the rows that say so: neither is there without
+	// the other.
+	Files []File
 	// Say is sent at once, silently: what the model said before its tool calls
 	// is an answer's part too.
 	Say string

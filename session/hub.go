@@ -359,8 +359,12 @@ func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
 			o.Silent = true
 		}
 	}
+	cut := plat.Parts
+	if f, ok := plat.(FileSender); ok && len(o.Files) > 0 {
+		cut = f.FileParts
+	}
 	var outs []PartNew
-	for i, data := range plat.Parts(o) {
+	for i, data := range cut(o) {
 		outs = append(outs, PartNew{ID: fmt.Sprintf("%s/%d", shortID(id), i+1), Kind: o.Kind, Turn: turn, Data: data})
 	}
 	return outs

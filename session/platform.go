@@ -33,6 +33,24 @@ type Platform interface {
 	Sign(ctx context.Context, key Key, f Fate) error
 }
 
+// A File is a file of a session's workspace that is sent to its chat.
+type File struct {
+	Path string `json:"path"`           // inside the workspace
+	Name string `json:"name,omitempty"` // as people see it; empty = as Path has it
+	// Kind is document, photo, voice (Ogg with Opus), audio, video or animation;
+	// empty = as the name's ending says.
+	Kind string `json:"kind,omitempty"`
+	// Caption is what the model says to it.
+	Caption string `json:"caption,omitempty"`
+}
+
+// A FileSender is a platform that can send files.
+type FileSender interface {
+	// FileParts is Parts for an Outgoing with files. What Send reads later is the
+	// file as it is then.
+	FileParts(o Outgoing) [][]byte
+}
+
 // A Paced platform has a budget of sends. Room in it is set aside before a part
 // is taken for sending: a part that was taken and waits would be unknown after
 // a crash, though nothing was sent (I9). All methods may be called from any
@@ -57,6 +75,7 @@ type Outgoing struct {
 	ReplyTo  MessageID // empty = none
 	Buttons  []Button  // on the last part
 	Silent   bool      // does not ring
+	Files    []File    // only for a FileSender
 }
 
 // A Button is one choice under a message. Data comes back as Message.Button;

@@ -409,6 +409,7 @@ const (
 	PartNotice PartKind = "notice" // an error or a word that must arrive
 	PartReply  PartKind = "reply"  // a command's answer
 	PartSay    PartKind = "say"    // what the model says between steps: a row too
+	PartFile   PartKind = "file"   // a file that a tool sends
 )
 
 // PartNew is a part to be written to the outbox.

@@ -134,6 +134,12 @@ func (t *Turn) Admin() bool {
 	return admin
 }
 
+// SendsFiles reports whether files can be sent to the turn's chat.
+func (t *Turn) SendsFiles() bool {
+	_, ok := t.a.plat.(FileSender)
+	return ok
+}
+
 // Nonce names this process as the owner of jobs.
 func (t *Turn) Nonce() string { return t.h.Nonce }
 
@@ -382,6 +388,10 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 	if s.Say != "" {
 		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartSay, Markdown: s.Say, Silent: true},
 			t.number, fmt.Sprintf("t:%d:say:%d", t.number, t.seq))
+	}
+	for i, f := range s.Files {
+		r.Outs = append(r.Outs, t.h.parts(Outgoing{Key: t.a.key, Kind: PartFile, Markdown: f.Caption, Files: []File{f}},
+			t.number, fmt.Sprintf("t:%d:file:%d:%d", t.number, t.seq, i))...)
 	}
 	c, err := t.commit(ctx, r)
 	if err != nil {

@@ -58,7 +58,7 @@ func FuzzArguments(f *testing.F) {
 // are filled by them, and it is small enough to be sent with every "hello".
 func TestHead(t *testing.T) {
 	structs := map[string]any{"terminal": terminalArgs{}, "job": jobArgs{}, "read_file": readArgs{}, "write_file": writeArgs{},
-		"edit_file": editArgs{}, "list_files": listArgs{}, "search_files": searchArgs{}}
+		"edit_file": editArgs{}, "list_files": listArgs{}, "search_files": searchArgs{}, "send_file": sendArgs{}}
 	pure := []string{"read_file", "list_files", "search_files"}
 	s := newSet(t, Options{Extra: []Tool{{Name: "extra"}}})
 	var names []string
@@ -98,7 +98,7 @@ func TestHead(t *testing.T) {
 			t.Errorf("%s: fields %v, but %d properties", tool.Name, fields, len(schema.Properties))
 		}
 	}
-	if got, want := strings.Join(names, " "), "terminal job read_file write_file edit_file list_files search_files extra"; got != want {
+	if got, want := strings.Join(names, " "), "terminal job read_file write_file edit_file list_files search_files send_file extra"; got != want {
 		t.Errorf("got %q; want %q", got, want)
 	}
 	if size > 2500 {

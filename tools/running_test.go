@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,7 +143,7 @@ func jobOutlivesTurn(t *testing.T) {
 	}
 	close(h.release)
 	e := next(t, ends)
-	if want := (endEvent{"s", "7", 42, Result{Body: "finished"}, false}); e != want {
+	if want := (endEvent{"s", "7", 42, Result{Body: "finished"}, false}); !reflect.DeepEqual(e, want) {
 		t.Errorf("got %+v; want %+v", e, want)
 	}
 	if got := s.Jobs().List("s"); len(got) != 1 || got[0].Running {

@@ -177,6 +177,8 @@ func TestCancelledFileTools(t *testing.T) {
 			c.Args = args(t, "path", "a.txt", "old", "one", "new", "two")
 		case "search_files":
 			c.Args = args(t, "pattern", "one")
+		case "send_file":
+			c.Args, c.Sends = args(t, "path", "a.txt"), true
 		}
 		if got := tool.Run(ctx, c); !got.Failed || got.Body != want {
 			t.Errorf("%s: got %+v; want failed %q", tool.Name, got, want)

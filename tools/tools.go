@@ -38,6 +38,7 @@ type Call struct {
 	Session  string          // opaque key: jobs belong to it
 	Dir      string          // absolute workspace directory of this session; exists
 	Admin    bool            // the turn's principal is an admin
+	Sends    bool            // files can be sent to the chat of this session
 	Person   string          // platform:userid
 	Progress func(tail string)
 	// Progress may be nil. It gets the last output of a running call as people may see it (Visible), at most
@@ -50,6 +51,7 @@ type Call struct {
 type Result struct {
 	Body   string
 	Failed bool
+	Files  []SentFile // to be sent to the chat together with the row
 }
 
 // A Tool is one entry of the list shown to the model. Run may be called from any goroutine,
@@ -135,7 +137,7 @@ func New(o Options) *Set {
 		s.shell = bash
 	}
 	s.tools = []Tool{
-		s.terminal(), s.job(), s.readFile(), s.writeFile(), s.editFile(), s.listFiles(), s.searchFiles(),
+		s.terminal(), s.job(), s.readFile(), s.writeFile(), s.editFile(), s.listFiles(), s.searchFiles(), s.sendFile(),
 	}
 	for _, t := range o.Extra {
 		if _, taken := s.lookup(t.Name); taken {
@@ -194,6 +196,7 @@ type output struct {
 	failed bool
 	lost   int64 // bytes of the output that were not even captured
 	whole  bool  // text was a finished result before: do not cut or spill it again
+	files  []SentFile
 }
 
 func failf(format string, args ...any) output {
@@ -214,7 +217,7 @@ func (s *Set) finish(c Call, o output) Result {
 		}
 		text += note
 	}
-	return Result{Body: text, Failed: o.failed}
+	return Result{Body: text, Failed: o.failed, Files: o.files}
 }
 
 // define ties a tool's schema, its argument struct and its function together. A tool's

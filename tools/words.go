@@ -103,6 +103,12 @@ const (
 	wordSearchUnread   = "[files not read: %d]"
 	wordSearchLongFile = "[files searched only up to %d MiB: %d]"
 
+	wordNoSending   = "files cannot be sent to this chat; say where the file is"
+	wordSendEmpty   = "%s is empty and was not sent; write it first"
+	wordSendTooBig  = "%s is too large to send (%d bytes, the most is %d); send less, or a part"
+	wordSendCaption = "send_file: the caption has %d bytes, the most is %d; say the rest in your answer"
+	wordSending     = "%s goes to the chat (%d bytes)"
+
 	wordJobAction  = "job: unknown action %s; use poll, kill or list"
 	wordJobNeedsID = "job: give the \"id\" of the job; action list shows them"
 	wordJobUnknown = "job %s is not known here: if it existed it ended with the gateway, result unknown; action list shows the jobs"

@@ -294,8 +294,10 @@ type taken struct {
 }
 
 // repeats reports whether a part must arrive, once more if need be: an answer,
-// and the word that there is none.
-func repeats(k session.PartKind) bool { return k == session.PartFinal || k == session.PartNotice }
+// the word that there is none, and a file that was made for somebody.
+func repeats(k session.PartKind) bool {
+	return k == session.PartFinal || k == session.PartNotice || k == session.PartFile
+}
 
 // send sends one part and stores what came of it; it reports whether the part is
 // done with.

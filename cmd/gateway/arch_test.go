@@ -32,6 +32,7 @@ var may = map[string]string{
 	"adapters/discord":  "session steer adapters/markup",           //
 	"adapters/web":      "session steer",                           //
 	"sim":               "",                                        // tests only
+	"interop":           "",                                        // tests only: independent clients judge the fakes
 	"cmd/gateway":       "*",                                       // joins the parts
 	"modeltest":         "", "telegramtest": "", "discordtest": "", // fakes know only the wire
 	"store/redis/redistest": "",

@@ -52,7 +52,7 @@ func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
 	}
 	return running{b.set.Start(ctx, tools.Call{
 		ID: c.Call.ID, Name: c.Call.Name, Args: json.RawMessage(c.Call.Args), Session: c.Key.String(), Dir: dir,
-		Admin: c.Admin, Person: fmt.Sprintf("%s:%s", c.Key.Platform, c.Person.ID),
+		Admin: c.Admin, Sends: c.Sends, Person: fmt.Sprintf("%s:%s", c.Key.Platform, c.Person.ID),
 	})}
 }
 
@@ -62,7 +62,11 @@ type running struct{ *tools.Running }
 // Result implements loop.Running.
 func (r running) Result() loop.ToolResult {
 	res := r.Running.Result()
-	return loop.ToolResult{Body: res.Body, Failed: res.Failed}
+	out := loop.ToolResult{Body: res.Body, Failed: res.Failed}
+	for _, f := range res.Files {
+		out.Files = append(out.Files, session.File{Path: f.Path, Name: f.Name, Caption: f.Caption})
+	}
+	return out
 }
 
 // failedCall is a call that never began.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"coxswain/session"
 )
@@ -53,6 +56,33 @@ func (w *workspaces) dir(key session.Key) (string, error) {
 		return "", fmt.Errorf("make workspace: %w", err)
 	}
 	return dir, nil
+}
+
+// open opens a file of a session's workspace for sending. A path comes from a
+// tool and cannot leave the workspace.
+func (w *workspaces) open(_ context.Context, key session.Key, path string) (io.ReadCloser, int64, error) {
+	dir, err := w.dir(key)
+	if err != nil {
+		return nil, 0, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open workspace: %w", err)
+	}
+	defer root.Close() // what was opened in it stays open
+	f, err := root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open file: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		_ = f.Close() // it was only read
+		return nil, 0, fmt.Errorf("open file: %w", err)
+	}
+	return f, info.Size(), nil
 }
 
 // remove deletes a session's own directory with all that is in it; one that its
