@@ -124,18 +124,18 @@ func (s *Server) floodLocked(chat int64, cost float64) *refusal {
 	now := time.Now()
 	retry := 0
 	for _, b := range []struct {
-		chat        int64
-		rate, burst float64
-	}{{chat, 1, 4}, {0, 30, 40}} {
+		chat              int64
+		rate, burst, cost float64
+	}{{chat, 1, 4, cost}, {0, 30, 40, 1}} { // overall a draft is a message like any other
 		l := s.buckets[b.chat]
 		if l == nil {
 			l = &level{b.burst, now}
 			s.buckets[b.chat] = l
 		}
-		l.left = min(b.burst, l.left+now.Sub(l.at).Seconds()*b.rate) - cost
+		l.left = min(b.burst, l.left+now.Sub(l.at).Seconds()*b.rate) - b.cost
 		l.at = now
 		if l.left < 0 {
-			l.left += cost
+			l.left += b.cost
 			retry = max(retry, 3)
 		}
 	}

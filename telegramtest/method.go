@@ -12,6 +12,9 @@ import (
 
 // do does one call. It blocks only in getUpdates.
 func (s *Server) do(ctx context.Context, method string, p params) (any, *refusal) {
+	if slices.Contains(s.Lacks, method) {
+		return nil, &refusal{Code: 404, Description: "Not Found: method not found"}
+	}
 	if method == "getUpdates" {
 		return s.getUpdates(ctx, p)
 	}
@@ -25,8 +28,22 @@ func (s *Server) do(ctx context.Context, method string, p params) (any, *refusal
 		return s.sendMessageLocked(p)
 	case "editMessageText":
 		return s.editLocked(p)
+	case "editMessageReplyMarkup":
+		return s.editKeysLocked(p)
 	case "deleteMessage":
 		return s.deleteLocked(p)
+	case "sendDocument", "sendPhoto", "sendVoice", "sendAudio", "sendVideo", "sendAnimation":
+		return s.sendFileLocked(method, p)
+	case "sendRichMessage":
+		return s.sendRichLocked(p)
+	case "reopenForumTopic":
+		return s.reopenLocked(p)
+	case "setWebhook":
+		return s.setWebhookLocked(p)
+	case "deleteWebhook":
+		return s.deleteWebhookLocked(p)
+	case "getWebhookInfo":
+		return s.webhookInfoLocked()
 	case "sendMessageDraft":
 		return s.draftLocked(p)
 	case "sendChatAction":
@@ -62,7 +79,7 @@ func (s *Server) placeLocked(p params) (*Chat, *refusal) {
 	case c.Blocked:
 		return nil, &refusal{Code: 403, Description: "Forbidden: bot was kicked from the group chat"}
 	}
-	if thread := int(p.int("message_thread_id")); thread != 0 {
+	if thread := int(p.int("message_thread_id")); thread != 0 && (thread != generalTopic || !p.has("action")) {
 		open, ok := c.Topics[thread]
 		if !c.Forum || !ok {
 			return nil, badRequest("message thread not found")
@@ -83,6 +100,17 @@ func (s *Server) sendMessageLocked(p params) (any, *refusal) {
 	if no != nil {
 		return nil, no
 	}
+	m, no := s.postLocked(c, p)
+	if no != nil {
+		return nil, no
+	}
+	m.Text, m.Entities, m.Keyboard = text, ents, keys
+	return s.wireLocked(m), nil
+}
+
+// postLocked puts a message of the bot into a chat, with what all kinds of
+// messages share.
+func (s *Server) postLocked(c *Chat, p params) (*Message, *refusal) {
 	if no := s.floodLocked(c.ID, 1); no != nil {
 		return nil, no
 	}
@@ -100,9 +128,9 @@ func (s *Server) sendMessageLocked(p params) (any, *refusal) {
 		reply.ID = 0
 	}
 	m := s.addLocked(c.ID)
-	m.Thread, m.FromBot, m.Text, m.Entities, m.Keyboard = int(p.int("message_thread_id")), true, text, ents, keys
+	m.Thread, m.FromBot = int(p.int("message_thread_id")), true
 	m.ReplyTo, m.Silent = reply.ID, p.bool("disable_notification")
-	return s.wireLocked(m), nil
+	return m, nil
 }
 
 // contentLocked reads and judges text, entities and keyboard.
@@ -115,33 +143,46 @@ func (s *Server) contentLocked(p params) (text string, ents []Entity, keys [][]B
 	case n > 4096:
 		return "", nil, nil, badRequest("message is too long")
 	}
+	if ents, no = s.entitiesLocked(p, text, "entities"); no != nil {
+		return "", nil, nil, no
+	}
+	keys, no = s.keysLocked(p)
+	return text, ents, keys, no
+}
+
+// entitiesLocked reads and judges the entities of a text or caption.
+func (s *Server) entitiesLocked(p params, text, name string) (ents []Entity, no *refusal) {
 	if p.str("parse_mode") != "" {
 		s.problemLocked("parse_mode %q: text that a model wrote can fail to parse", p.str("parse_mode"))
 	}
-	if err := p.decode("entities", &ents); err != nil {
-		return "", nil, nil, badRequest("can't parse entities: %v", err)
+	if err := p.decode(name, &ents); err != nil {
+		return nil, badRequest("can't parse entities: %v", err)
 	}
 	if err := CheckEntities(text, ents); err != nil {
 		s.problemLocked("%v in %q", err, text)
-		return "", nil, nil, badRequest("can't parse entities: %v", err)
+		return nil, badRequest("can't parse entities: %v", err)
 	}
+	return ents, nil
+}
+
+func (s *Server) keysLocked(p params) ([][]Button, *refusal) {
 	var markup struct {
 		Keys [][]Button `json:"inline_keyboard"`
 	}
 	if err := p.decode("reply_markup", &markup); err != nil {
-		return "", nil, nil, badRequest("can't parse reply keyboard markup JSON object")
+		return nil, badRequest("can't parse reply keyboard markup JSON object")
 	}
 	for _, row := range markup.Keys {
 		for _, b := range row {
 			if b.Text == "" {
-				return "", nil, nil, badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+				return nil, badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
 			}
 			if len(b.Data) == 0 || len(b.Data) > 64 {
-				return "", nil, nil, badRequest("BUTTON_DATA_INVALID")
+				return nil, badRequest("BUTTON_DATA_INVALID")
 			}
 		}
 	}
-	return text, ents, markup.Keys, nil
+	return markup.Keys, nil
 }
 
 func (s *Server) editLocked(p params) (any, *refusal) {
@@ -296,18 +337,6 @@ func (s *Server) commandsLocked(p params) (any, *refusal) {
 	return true, nil
 }
 
-func (s *Server) fileLocked(p params) (any, *refusal) {
-	id := p.str("file_id")
-	data, ok := s.files[id]
-	switch {
-	case !ok:
-		return nil, badRequest("wrong file_id or the file is temporarily unavailable")
-	case len(data) > 20<<20:
-		return nil, badRequest("file is too big")
-	}
-	return map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": len(data), "file_path": id}, nil
-}
-
 func (s *Server) addLocked(chat int64) *Message {
 	// Private chats and groups share one row of ids; each supergroup has its own.
 	row := chat
@@ -324,7 +353,7 @@ func (s *Server) addLocked(chat int64) *Message {
 }
 
 func (s *Server) wireLocked(m *Message) map[string]any {
-	out := map[string]any{"message_id": m.ID, "date": m.At.Unix(), "chat": s.chatWireLocked(m.Chat), "text": m.Text,
+	out := map[string]any{"message_id": m.ID, "date": m.At.Add(s.Skew).Unix(), "chat": s.chatWireLocked(m.Chat), "text": m.Text,
 		"from": User{ID: BotID, IsBot: true, FirstName: "Cox", Username: s.username}}
 	if m.Thread != 0 {
 		out["message_thread_id"], out["is_topic_message"] = m.Thread, true

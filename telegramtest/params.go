@@ -13,8 +13,15 @@ import (
 
 // params are the parameters of a request in any of its three forms.
 type params struct {
-	json map[string]json.RawMessage
-	form url.Values
+	json  map[string]json.RawMessage
+	form  url.Values
+	files map[string]upload
+}
+
+// An upload is one file of a multipart form.
+type upload struct {
+	name string
+	data []byte
 }
 
 func readParams(r *http.Request) (params, error) {
@@ -35,6 +42,21 @@ func readParams(r *http.Request) (params, error) {
 		}
 		for k, v := range r.MultipartForm.Value {
 			p.form[k] = v
+		}
+		for k, list := range r.MultipartForm.File {
+			f, err := list[0].Open()
+			if err != nil {
+				return p, err
+			}
+			data, err := io.ReadAll(f)
+			f.Close()
+			if err != nil {
+				return p, err
+			}
+			if p.files == nil {
+				p.files = make(map[string]upload)
+			}
+			p.files[k] = upload{list[0].Filename, data}
 		}
 		return p, nil
 	case "application/x-www-form-urlencoded":

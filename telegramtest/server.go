@@ -28,12 +28,18 @@ type Server struct {
 	Flood bool
 	// SeesAll is what getMe says of privacy mode. Set before use.
 	SeesAll bool
+	// Skew is how far the server's clock is ahead of this one's: its answers'
+	// Date and the dates of messages. Set before use.
+	Skew time.Duration
+	// Lacks are methods the server does not know: a self-hosted one may be of an
+	// older version. Set before use.
+	Lacks []string
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
 	token    string
 	username string
-	webhook  bool
+	hook     *hook // nil = updates are polled
 	nextID   int64
 	queue    []queued
 	allowed  map[string]bool
@@ -73,7 +79,9 @@ type Chat struct {
 	// Topics: true = open, false = closed; a topic not listed does not exist.
 	// Only in forums.
 	Topics      map[int]bool
+	Manages     bool // the bot may reopen topics
 	NoReactions bool // answers REACTION_INVALID
+	NoVoice     bool // answers VOICE_MESSAGES_FORBIDDEN
 	NoDrafts    bool
 	Blocked     bool  // answers 403
 	MigratedTo  int64 // answers 400 with migrate_to_chat_id
@@ -92,6 +100,10 @@ type Message struct {
 	Silent   bool
 	Edits    int
 	Reaction string
+	Kind     string    // document, photo, voice, …: of a file, whose caption is Text
+	FileName string    //
+	Data     []byte    // the file
+	Rich     string    // the Markdown of a rich message
 	At       time.Time // when sent
 	Changed  time.Time // when last edited
 }
@@ -242,6 +254,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		return f.answer(w, r)
 	}
 	result, no := s.do(r.Context(), method, p)
+	w.Header().Set("Date", time.Now().Add(s.Skew).UTC().Format(http.TimeFormat)) // a long poll's is that of its end
 	s.record(call, no == nil)
 	if f != nil && f.LoseReply {
 		return errNoReply

@@ -10,7 +10,7 @@ import (
 // getUpdates answers when there is something, or after the timeout asked for.
 func (s *Server) getUpdates(ctx context.Context, p params) (any, *refusal) {
 	s.mu.Lock()
-	if s.webhook {
+	if s.hook != nil {
 		s.mu.Unlock()
 		return nil, &refusal{Code: 409, Description: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 	}

@@ -50,13 +50,6 @@ func (s *Server) chatLocked(id int64) *Chat {
 	return s.addChatLocked(Chat{ID: id})
 }
 
-// SetWebhook says whether a webhook is set, which makes polls fail.
-func (s *Server) SetWebhook(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = on
-}
-
 // Revoke makes the token invalid.
 func (s *Server) Revoke() {
 	s.mu.Lock()
@@ -177,7 +170,7 @@ func (s *Server) Edit(chat, from int64, msg int, text string, more ...Fields) {
 	}
 	m.Text, m.Changed = text, time.Now()
 	wire := s.sayLocked(m, from, more)
-	wire["edit_date"] = m.Changed.Unix()
+	wire["edit_date"] = m.Changed.Add(s.Skew).Unix()
 	raw, err := json.Marshal(map[string]any{"edited_message": wire})
 	if err != nil {
 		panic("telegramtest: " + err.Error())
@@ -230,6 +223,23 @@ func (s *Server) Press(chat int64, msg int, from int64, data string) string {
 	}
 	s.updateLocked(raw)
 	return id
+}
+
+// React queues the change of a person's reactions on a message to those given.
+func (s *Server) React(chat int64, msg int, from int64, emoji ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []map[string]string{}
+	for _, e := range emoji {
+		list = append(list, map[string]string{"type": "emoji", "emoji": e})
+	}
+	raw, err := json.Marshal(map[string]any{"message_reaction": map[string]any{
+		"chat": s.chatWireLocked(chat), "message_id": msg, "user": s.userLocked(from), "date": time.Now().Add(s.Skew).Unix(),
+		"old_reaction": []any{}, "new_reaction": list}})
+	if err != nil {
+		panic("telegramtest: " + err.Error())
+	}
+	s.updateLocked(raw)
 }
 
 // Delete takes a message out of a chat, as a person can; the API tells nobody.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -63,6 +64,17 @@ type Options struct {
 	// delivered; nil = of every message. Without it anyone who can write to the
 	// bot can fill the disk.
 	Files func(ctx context.Context, m session.Message) bool
+	// Open opens a file of a session's workspace that is to be sent, and gives its
+	// size; nil = no files can be sent. Paths come from tools: Open must not
+	// follow one out of the workspace.
+	Open func(ctx context.Context, key session.Key, path string) (r io.ReadCloser, size int64, err error)
+	// Hear gives the words of a voice or video note that was saved; nil = they
+	// stay files. It needs Open.
+	Hear func(ctx context.Context, name string, audio io.Reader) (string, error)
+	// Rich sends tables as rich messages where the server knows them (Bot API
+	// 10.1). Clients that do not know them show a request to update in their
+	// place; default off.
+	Rich bool
 	// Commands is the menu people see beside the input field.
 	Commands []Command
 	// HTTPClient, nil = one made for long polls. A client with a Timeout below
@@ -72,6 +84,8 @@ type Options struct {
 	// GroupSessions is "shared" (default: one session per chat or topic) or
 	// "user" (one per person in it).
 	GroupSessions string
+	// Webhook, not nil, has updates pushed; nil = they are polled for.
+	Webhook *Webhook
 }
 
 // An Adapter is one bot on Telegram. All methods may be called from any
@@ -83,18 +97,29 @@ type Adapter struct {
 	docs     Docs
 	save     func(ctx context.Context, key session.Key, name string, r io.Reader) (string, int64, error)
 	files    func(ctx context.Context, m session.Message) bool
+	open     func(ctx context.Context, key session.Key, path string) (io.ReadCloser, int64, error)
+	hear     func(ctx context.Context, name string, audio io.Reader) (string, error)
+	rich     bool
 	commands []Command
 	log      *slog.Logger
 	perUser  bool
+	hook     *Webhook
+	flight   atomic.Pointer[flight] // while updates are pushed
 
 	pace    pacer
 	aliases aliases
 	chats   chatMemo
 	seen    seen
+	lacks   lacking
 	me      greeting
 	state   state
 	shows   shows
 	signs   signs
+	clock   clock
+	away    absence
+	hurry   hurry
+	loads   chan struct{}  // one place for each file being loaded
+	beside  sync.WaitGroup // what Run has begun beside the poll
 }
 
 var _ session.Platform = (*Adapter)(nil)
@@ -118,6 +143,11 @@ func New(o Options) (*Adapter, error) {
 	if u, err := url.Parse(o.APIURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("telegram: api_url %q: want scheme and host, like https://api.telegram.org", o.APIURL)
 	}
+	if o.Webhook != nil {
+		if err := o.Webhook.validate(); err != nil {
+			return nil, err
+		}
+	}
 	if o.HTTPClient == nil {
 		o.HTTPClient = newClient()
 	}
@@ -125,11 +155,12 @@ func New(o Options) (*Adapter, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Adapter{
-		api:  api{base: strings.TrimRight(o.APIURL, "/"), token: o.Token, http: o.HTTPClient},
 		id:   id,
-		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, commands: o.Commands,
-		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user",
+		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, hear: o.Hear, rich: o.Rich, commands: o.Commands,
+		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook,
 	}
+	a.loads = make(chan struct{}, loadsMost)
+	a.api = api{base: strings.TrimRight(o.APIURL, "/"), token: o.Token, http: o.HTTPClient, clock: &a.clock}
 	return a, nil
 }
 
@@ -148,8 +179,8 @@ func newClient() *http.Client {
 	}}
 }
 
-// Run polls until ctx ends and gives what comes in to the door. The first poll
-// goes out at once; the bot's name and the command menu are seen to beside it.
+// Run polls, or is pushed to, until ctx ends and gives what comes in to the
+// door. The first poll goes out at once; the bot's name and the command menu are seen to beside it.
 // When it returns, nothing it delivered is unconfirmed by its fault and no
 // update is confirmed that the door has not taken (I1). The error is ErrToken,
 // or nil when ctx ended.
@@ -159,12 +190,17 @@ func newClient() *http.Client {
 func (a *Adapter) Run(ctx context.Context) error {
 	a.shows.begin(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	defer a.beside.Wait()
 	defer cancel()
-	beside.Go(func() { a.greet(ctx) })
-	beside.Go(func() { a.menu(ctx) })
-	err := a.poll(ctx, &beside)
+	a.beside.Go(func() { a.greet(ctx) })
+	a.beside.Go(func() { a.menu(ctx) })
+	a.beside.Go(func() { a.keepAlive(ctx) })
+	var err error
+	if a.hook != nil {
+		err = a.receive(ctx)
+	} else {
+		err = a.poll(ctx)
+	}
 	a.state.set(func(s *Status) { s.Connected = false })
 	return err
 }
@@ -175,12 +211,13 @@ func (a *Adapter) Close(ctx context.Context) error { return a.shows.close(ctx) }
 
 // Status is the connection as operators see it.
 type Status struct {
-	Connected   bool      `json:"connected"` // the newest poll was answered
+	Connected   bool      `json:"connected"` // the newest poll was answered, or the webhook is well
 	Username    string    `json:"username,omitempty"`
 	SeesAll     bool      `json:"sees_all_group_messages"` // false: privacy mode is on, or not known yet (T37)
-	LastPoll    time.Time `json:"last_poll,omitzero"`      // when a poll was last answered
+	LastPoll    time.Time `json:"last_poll,omitzero"`      // when a poll was last answered, or the webhook last looked at
 	LastUpdate  time.Time `json:"last_update,omitzero"`    // when an update last came
 	Err         string    `json:"err,omitempty"`           // what is wrong now and what to do
+	Hint        string    `json:"hint,omitempty"`          // what works, but less than people may think (T37)
 	Delivered   int64     `json:"delivered"`               // messages the door took
 	Ignored     int64     `json:"ignored"`                 // updates that mean nothing here
 	Undecodable int64     `json:"undecodable"`             // updates kept raw (T36)
@@ -226,8 +263,12 @@ func (a *Adapter) username(ctx context.Context) (string, error) {
 		return "", errors.New("telegram getMe: the bot has no username")
 	}
 	a.me.name = u.Username
-	a.state.set(func(s *Status) { s.Username, s.SeesAll = u.Username, u.CanReadAllGroupMessages })
+	hint := ""
 	if !u.CanReadAllGroupMessages {
+		hint = wordsPrivacyHint
+	}
+	a.state.set(func(s *Status) { s.Username, s.SeesAll, s.Hint = u.Username, u.CanReadAllGroupMessages, hint })
+	if hint != "" {
 		a.log.Info(wordsPrivacyHint, "bot", u.Username)
 	}
 	return u.Username, nil

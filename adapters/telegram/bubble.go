@@ -139,7 +139,9 @@ func closingLine(v session.View, elapsed time.Duration) string {
 	return "✓ " + took
 }
 
-func stopData(turn int64) string { return "stop:" + strconv.FormatInt(turn, 10) }
+const stopPrefix = "stop:"
+
+func stopData(turn int64) string { return stopPrefix + strconv.FormatInt(turn, 10) }
 
 // pendingData opens the list of what waits.
 const pendingData = "pending"

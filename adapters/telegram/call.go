@@ -49,6 +49,11 @@ func (e *apiError) says(words ...string) bool {
 	return false
 }
 
+// topicGone reports that the topic of a call is closed or no more (T17).
+func (e *apiError) topicGone() bool {
+	return e.says("thread not found", "topic_closed", "topic_deleted", "topic closed", "topic_id_invalid")
+}
+
 // A lostError is a call that got no answer of the API. Its text never holds
 // the token.
 type lostError struct {
@@ -69,20 +74,38 @@ func (e *lostError) Unwrap() error { return e.err }
 // sent into an error; it streams bodies, so a dead idle connection cannot be
 // replaced without guessing; and it drops the status of answers that are not
 // JSON, which decides between "not sent" and "unknown" here.
+//
+// A method is a name and a struct of parameters, so methods that came after the
+// library's version (9.4) are called like all others.
 type api struct {
 	base  string
 	token func() string
 	http  *http.Client
+	clock *clock // told of the Date of every answer
+}
+
+// A body is what a request carries. open may be called more than once: each
+// try reads from the beginning.
+type body struct {
+	kind string // its content type
+	size int64
+	open func() (io.ReadCloser, error)
 }
 
 // call posts params as JSON and decodes the result into out (nil = ignore).
 // An error is *apiError, *lostError or that of encoding.
 func (a *api) call(ctx context.Context, method string, params, out any) error {
-	body, err := json.Marshal(params)
+	data, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("telegram %s: encode: %w", method, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeoutOf(method))
+	b := body{"application/json", int64(len(data)), func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	return a.post(ctx, method, b, callTimeoutOf(method), out)
+}
+
+// post makes the request.
+func (a *api) post(ctx context.Context, method string, b body, within time.Duration, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	token := a.token()
 	var sent atomic.Bool
@@ -92,15 +115,24 @@ func (a *api) call(ctx context.Context, method string, params, out any) error {
 	}
 	// GetBody lets the transport replace a dead idle connection that took
 	// nothing of the request.
-	req.GetBody = func() (io.ReadCloser, error) { return &watchedBody{bytes.NewReader(body), &sent}, nil }
-	req.Body, _ = req.GetBody()
-	req.ContentLength = int64(len(body))
-	req.Header.Set("Content-Type", "application/json")
+	req.GetBody = func() (io.ReadCloser, error) {
+		r, err := b.open()
+		if err != nil {
+			return nil, err
+		}
+		return &watchedBody{r, &sent}, nil
+	}
+	if req.Body, err = req.GetBody(); err != nil {
+		return fmt.Errorf("telegram %s: open body: %w", method, err)
+	}
+	req.ContentLength = b.size
+	req.Header.Set("Content-Type", b.kind)
 	resp, err := a.http.Do(req)
 	if err != nil {
 		return lost(method, token, sent.Load(), 0, err)
 	}
 	defer resp.Body.Close()
+	a.clock.saw(resp.Header.Get("Date"))
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return lost(method, token, true, resp.StatusCode, err)
@@ -165,22 +197,14 @@ func (a *api) fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 // A watchedBody notes when the transport begins to read it, which it does only
 // over a connection that stands. Until then the request has not gone out.
 type watchedBody struct {
-	*bytes.Reader
+	io.ReadCloser
 	begun *atomic.Bool
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	b.begun.Store(true)
-	return b.Reader.Read(p)
+	return b.ReadCloser.Read(p)
 }
-
-// WriteTo shadows the reader's own, which would go past Read.
-func (b *watchedBody) WriteTo(w io.Writer) (int64, error) {
-	b.begun.Store(true)
-	return b.Reader.WriteTo(w)
-}
-
-func (b *watchedBody) Close() error { return nil }
 
 // lost makes a lostError. A *url.Error prints the URL, which holds the token:
 // only what it wraps is kept (I13).

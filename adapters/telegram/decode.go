@@ -46,6 +46,8 @@ func (a *Adapter) read(ctx context.Context, u *update) (m session.Message, ok bo
 		m, ok = a.readPress(u.Callback)
 	case u.Stopped != nil:
 		m, ok = a.readStopped(u)
+	case u.Reaction != nil:
+		m, ok = a.readReaction(u)
 	case u.Member != nil:
 		a.readMember(u.Member)
 	}
@@ -58,7 +60,7 @@ func (a *Adapter) readMessage(ctx context.Context, w *message) (session.Message,
 		return m, false, err
 	}
 	m.Dedupe = fmt.Sprintf("m:%d:%d", w.Chat.ID, w.ID)
-	m.Sent = unix(w.Date)
+	m.Sent = a.clock.local(w.Date)
 	began := time.Now()
 	described, err := a.attach(ctx, w, &m)
 	if err != nil {
@@ -107,7 +109,7 @@ func (a *Adapter) readEdit(ctx context.Context, w *message) (session.Message, bo
 	}
 	m.Kind = session.KindEdit
 	m.Dedupe = fmt.Sprintf("e:%d:%d:%d:%s", w.Chat.ID, w.ID, w.EditDate, hash)
-	m.Sent = unix(w.EditDate)
+	m.Sent = a.clock.local(w.EditDate)
 	return m, true, nil
 }
 
@@ -119,6 +121,9 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 	}
 	if w.TopicReopened || w.From != nil {
 		a.chats.heard(place{w.Chat.ID, w.topic()})
+	}
+	if w.Chat.IsForum {
+		a.chats.isForum(w.Chat.ID)
 	}
 	m = session.Message{
 		Key:      a.key(w.Chat, w.topic(), from.ID),
@@ -137,7 +142,9 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 		m.Forwarded = "@" + w.ViaBot.Username
 	}
 	m.ReplyTo, m.ReplyToBot, m.Quote = a.reply(w)
-	m.Addressed = m.Private || m.ReplyToBot
+	// A reply from another chat or topic has no message here, but speaks to the
+	// bot all the same (T8).
+	m.Addressed = m.Private || m.ReplyToBot || w.External != nil && w.External.Origin.from(a.id)
 	if m.Forwarded != "" {
 		return m, true, nil // data: no command, no mention in it counts (T7)
 	}
@@ -276,13 +283,6 @@ func (a *Adapter) wireID(chat int64, id session.MessageID) (int, bool) {
 }
 
 func userID(id int64) session.UserID { return session.UserID(strconv.FormatInt(id, 10)) }
-
-func unix(s int64) time.Time {
-	if s == 0 {
-		return time.Time{}
-	}
-	return time.Unix(s, 0)
-}
 
 // wordsHash identifies what a message says: text, entities and file.
 func wordsHash(w *message) string {

@@ -30,7 +30,11 @@ func (f *follower) typing(ctx context.Context, t target, v session.View) time.Du
 	f.typed = now
 	call, cancel := context.WithTimeout(ctx, frameTime)
 	defer cancel()
-	p := &bot.SendChatActionParams{ChatID: t.chat, MessageThreadID: t.thread, Action: models.ChatActionTyping}
+	thread := t.thread
+	if thread == 0 && f.a.chats.hasTopics(t.chat) {
+		thread = generalTopic // a sign without it is shown nowhere in a forum (T18)
+	}
+	p := &bot.SendChatActionParams{ChatID: t.chat, MessageThreadID: thread, Action: models.ChatActionTyping}
 	f.failed(t, "typing", f.a.api.call(call, "sendChatAction", p, nil))
 	return typingEvery
 }
@@ -50,6 +54,9 @@ func (f *follower) draft(ctx context.Context, t target, v session.View) time.Dur
 		return draftEvery - since
 	case f.drafted.IsZero() && markup.Units(v.Text) < draftAfter && now.Sub(f.began) < draftSoon:
 		return f.began.Add(draftSoon).Sub(now)
+	}
+	if wait := f.a.pace.look(t.chat, draftCost); wait > 0 {
+		return wait
 	}
 	pieces := markup.Split(markup.ParsePartial(v.Text), textMost)
 	if len(pieces) == 0 {

@@ -65,11 +65,14 @@ func fileIdentity(w *message) string {
 // for what has no file (T33).
 func (a *Adapter) attach(ctx context.Context, w *message, m *session.Message) (described string, err error) {
 	if kind, f := media(w); f != nil {
-		at, err := a.load(ctx, m, kind, f, w.ID)
+		at, err := a.load(ctx, m, kind, f, w)
 		if err != nil {
 			return "", err
 		}
 		m.Attachments = append(m.Attachments, at)
+		if at.Path != "" && (kind == "voice" || kind == "video_note") {
+			a.listen(ctx, w, m, at)
+		}
 		return "", nil
 	}
 	for _, k := range []struct {
@@ -78,6 +81,7 @@ func (a *Adapter) attach(ctx context.Context, w *message, m *session.Message) (d
 	}{{"story", w.Story}, {"checklist", w.Checklist}, {"paid media", w.PaidMedia}, {"game", w.Game}, {"giveaway", w.Giveaway}, {"invoice", w.Invoice}} {
 		if k.is {
 			m.Attachments = append(m.Attachments, session.Attachment{Kind: k.kind, Note: wordsUnreadable})
+			a.sayOf(ctx, *m, wordsCannotRead(k.kind))
 			return "", nil
 		}
 	}
@@ -112,7 +116,7 @@ func describe(w *message) string {
 
 // load saves one file. What cannot be had is noted on the attachment: the
 // message counts without it. An error is only that of ctx.
-func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *file, msg int) (session.Attachment, error) {
+func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *file, w *message) (session.Attachment, error) {
 	at := session.Attachment{Kind: kind, Name: f.Name, Size: f.Size}
 	if a.files != nil && !a.files(ctx, *m) {
 		at.Note = wordsNotLoaded
@@ -120,16 +124,24 @@ func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *
 	}
 	if f.Size > fileMost {
 		at.Note = wordsTooBig
+		a.sayOf(ctx, *m, wordsTooBig)
 		return at, nil
 	}
-	within, cancel := context.WithTimeout(ctx, fileTime)
+	within, end := a.hurry.begin(ctx, sender{w.Chat.ID, w.From.ID})
+	defer end()
+	select {
+	case a.loads <- struct{}{}:
+		defer func() { <-a.loads }()
+	case <-within.Done():
+	}
+	within, cancel := context.WithTimeout(within, fileTime)
 	defer cancel()
 	var got models.File
 	err := a.retrying(within, func() error {
 		return a.api.call(within, "getFile", map[string]string{"file_id": f.ID}, &got)
 	})
 	if err == nil {
-		name := fileName(f.Name, kind, msg, got.FilePath)
+		name := fileName(f.Name, kind, w.ID, got.FilePath)
 		if at.Name == "" {
 			at.Name = name
 		}
@@ -141,18 +153,35 @@ func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *
 	switch {
 	case ctx.Err() != nil:
 		return at, ctx.Err()
-	case errors.Is(err, errTooBig):
+	case err == nil:
+	case context.Cause(within) == errHurry:
+		at.Note, at.Path = wordsNotWaited, ""
+	case errors.Is(err, errTooBig), tooBig(err):
 		at.Note, at.Path = wordsTooBig, ""
-	case err != nil:
-		if e, ok := errors.AsType[*apiError](err); ok && e.says("file is too big") {
-			at.Note = wordsTooBig
-		} else {
-			at.Note = wordsNoFile
-		}
-		at.Path = ""
+		a.sayOf(ctx, *m, wordsTooBig)
+	default:
+		at.Note, at.Path = wordsNoFile, ""
 		a.log.Warn("file not loaded", "kind", kind, "size", f.Size, "err", err)
 	}
 	return at, nil
+}
+
+func tooBig(err error) bool {
+	e, ok := errors.AsType[*apiError](err)
+	return ok && e.says("file is too big")
+}
+
+// sayOf tells the sender of a message that speaks to the bot what could not be
+// had of it, beside what the model is told.
+func (a *Adapter) sayOf(ctx context.Context, m session.Message, words string) {
+	if !m.Addressed {
+		return
+	}
+	a.beside.Go(func() {
+		if a.permits(ctx, m) {
+			a.say(ctx, m.Key, m.ID, words)
+		}
+	})
 }
 
 var errTooBig = errors.New("file is over the limit")

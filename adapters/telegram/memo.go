@@ -3,6 +3,8 @@ package telegram
 import (
 	"sync"
 	"time"
+
+	"coxswain/session"
 )
 
 // blockedFor is how long a 403 keeps sends to a chat back when no update says
@@ -12,6 +14,10 @@ const blockedFor = 10 * time.Minute
 // noSignsFor is how long a refused reaction keeps others from being tried.
 const noSignsFor = time.Hour
 
+// topicDeadFor is how long a closed topic is not tried again, unless somebody
+// writes in it (T17).
+const topicDeadFor = time.Hour
+
 // chatMemo remembers what calls and updates taught about chats, by wire id. It
 // saves calls that would fail; losing it costs those calls.
 type chatMemo struct {
@@ -19,7 +25,9 @@ type chatMemo struct {
 	blocked map[int64]time.Time // until
 	noSigns map[int64]time.Time // until
 	dead    map[place]time.Time // closed topics, until
+	told    map[place]time.Time // closed topics whose closing was told of, until
 	noDraft map[int64]time.Time // until
+	forums  map[int64]time.Time // until
 }
 
 // A place is a chat or a topic of it.
@@ -66,6 +74,7 @@ func (c *chatMemo) heard(p place) {
 	defer c.mu.Unlock()
 	delete(c.blocked, p.chat)
 	delete(c.dead, p)
+	delete(c.told, p)
 }
 
 func (c *chatMemo) refuseSigns(chat int64) {
@@ -83,13 +92,39 @@ func (c *chatMemo) takesSigns(chat int64) bool {
 func (c *chatMemo) closeTopic(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	mark(&c.dead, p, time.Hour)
+	mark(&c.dead, p, topicDeadFor)
 }
 
 func (c *chatMemo) isClosed(p place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return marked(c.dead, p)
+}
+
+// toldClosed reports whether the closing of a topic has been told of.
+func (c *chatMemo) toldClosed(p place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return marked(c.told, p)
+}
+
+func (c *chatMemo) tellClosed(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mark(&c.told, p, topicDeadFor)
+}
+
+// isForum notes that a chat has topics.
+func (c *chatMemo) isForum(chat int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mark(&c.forums, chat, 24*time.Hour)
+}
+
+func (c *chatMemo) hasTopics(chat int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return marked(c.forums, chat)
 }
 
 func (c *chatMemo) refuseDrafts(chat int64) {
@@ -105,7 +140,8 @@ func (c *chatMemo) takesDrafts(chat int64) bool {
 }
 
 // seen remembers the newest messages: what they said, so that an edit that
-// changes nothing is known as one (T3), and their first words, for lists. Two
+// changes nothing is known as one (T3), their first words, for lists, and which
+// session they are of, for reactions. Two
 // generations of seenMost bound it.
 type seen struct {
 	mu       sync.Mutex
@@ -122,6 +158,7 @@ type seenKey struct {
 type seenMessage struct {
 	hash  string
 	first string
+	key   session.Key // its session
 }
 
 func (s *seen) put(k seenKey, m seenMessage) {
@@ -141,4 +178,23 @@ func (s *seen) get(k seenKey) (seenMessage, bool) {
 	}
 	m, ok := s.old[k]
 	return m, ok
+}
+
+// lacking remembers which methods the server does not know. The zero value is
+// ready.
+type lacking struct {
+	mu      sync.Mutex
+	methods map[string]time.Time // until
+}
+
+func (l *lacking) note(method string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mark(&l.methods, method, lacksFor)
+}
+
+func (l *lacking) has(method string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return marked(l.methods, method)
 }

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,7 +16,7 @@ const (
 	groupSpan  = time.Minute
 	allRate    = 30.0
 	allBurst   = 30.0
-	draftCost  = 0.5  // a draft is lighter than a message; two a second hold
+	draftCost  = 0.5  // in its chat a draft is lighter than a message: two a second hold
 	spareChat  = 1.0  // what progress leaves of a chat's burst
 	spareGroup = 5    // … of a group's minute
 	spareAll   = 10.0 // … of the overall burst
@@ -31,7 +32,18 @@ type pacer struct {
 	all    bucket
 	allTil time.Time // cool-off of the whole bot
 	floods []flood
+	line   []waiter // chats whose progress waits for the overall budget
 }
+
+// A waiter is a chat in the line. It has one place, however much it has to
+// show, and loses it when it does not come back in time.
+type waiter struct {
+	chat int64
+	due  time.Time
+}
+
+// waiterGrace is how late a chat may come to its turn.
+const waiterGrace = time.Second
 
 type flood struct {
 	chat int64
@@ -74,14 +86,42 @@ func (p *pacer) take(chat int64, cost float64, spare bool, most time.Duration) (
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	b := p.chatLocked(chat, now)
-	keepChat, keepAll, group := 0.0, 0.0, groupMost
+	wait, b := p.lookLocked(chat, cost, spare, now)
+	if wait > most {
+		return wait, false
+	}
+	b.level -= cost
+	p.all.level--
 	if spare {
-		keepChat, keepAll, group = spareChat, spareAll, groupMost-spareGroup
+		p.line = slices.DeleteFunc(p.line, func(w waiter) bool { return w.chat == chat })
+	}
+	if chat < 0 {
+		b.recent = append(b.recent, now.Add(wait))
+	}
+	return wait, true
+}
+
+// look says when take would give room at once, counting nothing: what is only
+// progress need not be put into words before.
+func (p *pacer) look(chat int64, cost float64) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait, _ := p.lookLocked(chat, cost, true, time.Now())
+	return wait
+}
+
+func (p *pacer) lookLocked(chat int64, cost float64, spare bool, now time.Time) (time.Duration, *budget) {
+	b := p.chatLocked(chat, now)
+	keepChat, group, all := 0.0, groupMost, time.Duration(0)
+	if spare {
+		keepChat, group = spareChat, groupMost-spareGroup
 	}
 	b.fill(now, chatRate, chatBurst)
 	p.all.fill(now, allRate, allBurst)
-	wait = max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate), p.all.short(cost+keepAll, allRate), 0)
+	if !spare {
+		all = p.all.short(1, allRate)
+	}
+	wait := max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate), all, 0)
 	if chat < 0 { // Telegram's ids of groups are below zero
 		for len(b.recent) > 0 && now.Sub(b.recent[0]) >= groupSpan {
 			b.recent = b.recent[1:]
@@ -90,15 +130,26 @@ func (p *pacer) take(chat int64, cost float64, spare bool, most time.Duration) (
 			wait = max(wait, b.recent[n-group].Add(groupSpan).Sub(now))
 		}
 	}
-	if wait > most {
-		return wait, false
+	if spare && wait == 0 {
+		wait = p.queueLocked(chat, now)
 	}
-	b.level -= cost
-	p.all.level -= cost
-	if chat < 0 {
-		b.recent = append(b.recent, now.Add(wait))
+	return wait, b
+}
+
+// queueLocked gives the chats that have something to show their turn at the
+// overall budget, one after another: many chats that stream at once would else
+// get frames by luck, some many and some none. It says how long until this
+// chat's turn.
+func (p *pacer) queueLocked(chat int64, now time.Time) time.Duration {
+	p.line = slices.DeleteFunc(p.line, func(w waiter) bool { return now.After(w.due) })
+	at := slices.IndexFunc(p.line, func(w waiter) bool { return w.chat == chat })
+	if at < 0 {
+		at = len(p.line)
+		p.line = append(p.line, waiter{chat: chat})
 	}
-	return wait, true
+	wait := p.all.short(1+spareAll+float64(at), allRate)
+	p.line[at].due = now.Add(wait + waiterGrace)
+	return wait
 }
 
 // giveBack undoes a take of one message.

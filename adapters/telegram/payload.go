@@ -29,6 +29,8 @@ type payload struct {
 	ReplyTo  session.MessageID      `json:"reply_to,omitempty"`
 	Keyboard *keyboard              `json:"keyboard,omitempty"`
 	Silent   bool                   `json:"silent,omitempty"`
+	File     *session.File          `json:"file,omitempty"` // Text is its caption
+	Rich     string                 `json:"rich,omitempty"` // Markdown, if the server takes it; else Text
 }
 
 // The library's button type sends an empty copy_text with every button.
@@ -46,15 +48,29 @@ func (a *Adapter) Name() session.PlatformName { return Name }
 
 // Parts cuts an answer into messages. The reply stands on the first, the
 // buttons below the last.
-func (a *Adapter) Parts(o session.Outgoing) [][]byte {
+func (a *Adapter) Parts(o session.Outgoing) [][]byte { return encodeAll(o, a.payloads(o)) }
+
+// payloads makes the messages of a text.
+func (a *Adapter) payloads(o session.Outgoing) []payload {
 	pieces := fewSpans(markup.Split(markup.Parse(o.Markdown), partMost))
-	out := make([][]byte, 0, len(pieces))
-	for i, t := range pieces {
+	out := make([]payload, 0, len(pieces))
+	for _, t := range pieces {
 		p := payload{Text: t.Plain, Entities: entities(t), Silent: o.Silent}
+		if a.rich {
+			p.Rich = richText(o.Markdown, pieces)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func encodeAll(o session.Outgoing, list []payload) [][]byte {
+	out := make([][]byte, 0, len(list))
+	for i, p := range list {
 		if i == 0 {
 			p.ReplyTo = o.ReplyTo
 		}
-		if i == len(pieces)-1 {
+		if i == len(list)-1 {
 			p.Keyboard = buttons(o.Key, o.Buttons)
 		}
 		data, err := json.Marshal(p)
@@ -162,6 +178,9 @@ func cutOwner(data string) (user session.UserID, rest string, ok bool) {
 // prefixed puts words in front of a text and moves its entities along.
 func prefixed(words string, p payload) payload {
 	n := markup.Units(words)
+	if p.Rich != "" {
+		p.Rich = words + "\n\n" + p.Rich
+	}
 	p.Text = words + p.Text
 	moved := make([]models.MessageEntity, len(p.Entities))
 	for i, e := range p.Entities {

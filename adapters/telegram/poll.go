@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -18,6 +18,8 @@ const (
 	// pollWait is how long a poll may stay unanswered. Telegram answers after 50
 	// s whatever is asked.
 	pollWait = 50 * time.Second
+	// pollMost is how many updates a poll asks for, the most there may be.
+	pollMost = 100
 	// quietWeek: after a week without updates Telegram gives the next one a
 	// random id, so an offset from before may hide it. By then everything before
 	// is confirmed, and a poll without offset begins at what is not (T27).
@@ -25,19 +27,20 @@ const (
 )
 
 // allowed is sent with every poll: without it the server keeps what an earlier
-// poll asked for.
-var allowed = []string{"message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"}
+// poll asked for. Reactions come only to those who ask for them, and in groups
+// only to admins.
+var allowed = []string{"message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation", "message_reaction"}
 
 // poll gets updates until ctx ends or the token is refused. An update is
 // confirmed by asking for one after it, and that happens only when the door has
 // taken it and all before it (I1). While a slow chat still holds some up, short
 // polls go on bringing what is new, so that a /stop elsewhere does not wait for
 // a file here (T12).
-func (a *Adapter) poll(ctx context.Context, beside *sync.WaitGroup) error {
+func (a *Adapter) poll(ctx context.Context) error {
 	last := time.Now()
 	trouble, conflict := newBackoff(500*time.Millisecond, 30*time.Second), newBackoff(5*time.Second, time.Minute)
 	strange := newBackoff(time.Second, time.Minute)
-	f := newFlight(a, beside)
+	f := newFlight(a)
 	defer f.lanes.Wait()
 	for first := true; ; first = false {
 		offset, busy := f.offset()
@@ -57,15 +60,24 @@ func (a *Adapter) poll(ctx context.Context, beside *sync.WaitGroup) error {
 				a.log.Error(wordsBadToken, "err", err)
 				return ErrToken
 			}
+			if e, ok := errors.AsType[*apiError](err); ok && e.foreignHook() && a.takeHookAway(ctx) {
+				continue
+			}
 			if !pause(ctx, a.pollFailed(err, trouble, conflict)) {
 				return nil
 			}
 			continue
 		}
 		trouble, conflict = newBackoff(500*time.Millisecond, 30*time.Second), newBackoff(5*time.Second, time.Minute)
+		if before := a.Status().LastPoll; !before.IsZero() {
+			a.away.gap(before)
+		}
 		fresh, ok := f.add(ctx, batch)
 		if !ok {
 			return nil // not all were taken: they come again
+		}
+		if len(batch) < pollMost {
+			a.away.end()
 		}
 		now := time.Now()
 		a.state.set(func(s *Status) {
@@ -93,9 +105,12 @@ func (a *Adapter) updates(ctx context.Context, offset int64, wait time.Duration)
 		Limit   int      `json:"limit"`
 		Timeout int      `json:"timeout"`
 		Allowed []string `json:"allowed_updates"`
-	}{offset, 100, int(wait / time.Second), allowed}, &batch)
+	}{offset, pollMost, int(wait / time.Second), allowed}, &batch)
 	return batch, err
 }
+
+// foreignHook reports that a webhook keeps the bot from being polled.
+func (e *apiError) foreignHook() bool { return e.code == http.StatusConflict && e.says("webhook") }
 
 // pollFailed tells of a failed poll and says how long to wait.
 func (a *Adapter) pollFailed(err error, trouble, conflict *backoff) time.Duration {
@@ -104,7 +119,7 @@ func (a *Adapter) pollFailed(err error, trouble, conflict *backoff) time.Duratio
 	switch {
 	case ok && e.code == http.StatusConflict:
 		words, d = wordsConflict, conflict.next()
-		if e.says("webhook") {
+		if e.foreignHook() {
 			words = wordsWebhook
 		}
 	case ok && e.code == http.StatusTooManyRequests:
@@ -161,10 +176,24 @@ func (a *Adapter) takeOne(ctx context.Context, it *item) bool {
 		a.state.set(func(s *Status) { s.Ignored++ })
 		return true
 	}
+	if it.commented && m.Group == pasteGroup {
+		m.OpenFor = max(m.OpenFor, forwardOpen)
+	}
+	if it.old {
+		a.beside.Go(func() { a.tellAway(ctx, m) })
+		if m.Kind == session.KindPress || m.Kind == session.KindReact {
+			// What was pressed hours ago may mean something else by now (T31).
+			a.state.set(func(s *Status) { s.Ignored++ })
+			return true
+		}
+	}
 	if !a.untilDone(ctx, "deliver", func() error { return a.door.Deliver(ctx, m) }) {
 		return false
 	}
 	a.state.set(func(s *Status) { s.Delivered++ })
+	if it.u.Callback != nil {
+		a.pressed(ctx, &it.u, m)
+	}
 	if w := it.u.Message; w != nil {
 		a.remember(w, m)
 	} else if w := it.u.Edited; w != nil {
@@ -177,7 +206,7 @@ func (a *Adapter) takeOne(ctx context.Context, it *item) bool {
 const firstWords = 40
 
 func (a *Adapter) remember(w *message, m session.Message) {
-	a.seen.put(seenKey{w.Chat.ID, w.ID}, seenMessage{wordsHash(w), cutUnits(firstLine(m.Text), firstWords)})
+	a.seen.put(seenKey{w.Chat.ID, w.ID}, seenMessage{wordsHash(w), cutUnits(firstLine(m.Text), firstWords), m.Key})
 }
 
 // untilDone tries f until it succeeds. False when ctx ended first.
@@ -199,12 +228,27 @@ func (a *Adapter) untilDone(ctx context.Context, step string, f func() error) bo
 	}
 }
 
+// pressed takes the buttons of a bubble away when its Stop was pressed and no
+// turn of it is shown any more: a process that died has left them there (T32).
+func (a *Adapter) pressed(ctx context.Context, u *update, m session.Message) {
+	turn, ok := strings.CutPrefix(m.Button, stopPrefix)
+	if !ok || a.shows.shown(m.Key, turn) {
+		return
+	}
+	a.beside.Go(func() {
+		err := a.api.call(ctx, "editMessageReplyMarkup", &bot.EditMessageReplyMarkupParams{ChatID: u.Callback.Message.Chat.ID, MessageID: u.Callback.Message.ID}, nil)
+		if err != nil {
+			a.log.Debug("buttons not taken away", "err", err)
+		}
+	})
+}
+
 // answer ends the waiting sign on a pressed button. It is sent at once, before
 // the press is seen to; one that comes too late is no error (T32).
-func (a *Adapter) answer(ctx context.Context, id string) {
+func (a *Adapter) answer(ctx context.Context, id, words string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := a.api.call(ctx, "answerCallbackQuery", &bot.AnswerCallbackQueryParams{CallbackQueryID: id}, nil); err != nil {
+	if err := a.api.call(ctx, "answerCallbackQuery", &bot.AnswerCallbackQueryParams{CallbackQueryID: id, Text: words}, nil); err != nil {
 		a.log.Debug("button press not answered", "err", err)
 	}
 }

@@ -155,57 +155,6 @@ func texts(ms []session.Message) string {
 	return strings.Join(out, " ")
 }
 
-// T27, F12: after a quiet week the next id may be anything.
-func TestT27RandomIDAfterAQuietWeek(t *testing.T) {
-	play(t, Options{}, func(w *world) {
-		w.api.SetNextUpdate(900_000_000)
-		w.api.Say(ann, ann, "before")
-		w.got()
-		w.settle(8 * 24 * time.Hour)
-		w.api.SetNextUpdate(17)
-		w.api.Say(ann, ann, "after")
-		w.settle(2 * time.Minute)
-		if got := texts(w.got()); got != "before after" && got != "after" {
-			t.Errorf("took %q; want the message with the low id", got)
-		}
-		if n, _ := w.api.Pending(); n != 0 {
-			t.Errorf("%d unconfirmed", n)
-		}
-	})
-}
-
-// T28, F41: another poller means waiting 5 to 60 s, not a loop, and is told.
-func TestT28Conflict(t *testing.T) {
-	play(t, Options{}, func(w *world) {
-		w.api.Fault(telegramtest.Fault{Method: "getUpdates", Times: -1, Code: 409, Description: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"})
-		w.api.Say(ann, ann, "hello") // ends the poll that is out
-		w.settle(10 * time.Minute)
-		calls := w.api.Calls("getUpdates")
-		var conflicts []time.Time
-		for _, c := range calls {
-			if !c.OK {
-				conflicts = append(conflicts, c.At)
-			}
-		}
-		if len(conflicts) < 10 || len(conflicts) > 25 {
-			t.Errorf("%d polls in ten minutes of conflict", len(conflicts))
-		}
-		for i := 1; i < len(conflicts); i++ {
-			if d := conflicts[i].Sub(conflicts[i-1]); d < 2500*time.Millisecond || d > time.Minute {
-				t.Errorf("waited %v", d)
-			}
-		}
-		if s := w.a.Status(); s.Connected || s.Err != wordsConflict {
-			t.Errorf("status %+v", s)
-		}
-		w.api.Heal()
-		w.settle(2 * time.Minute)
-		if s := w.a.Status(); !s.Connected || s.Err != "" {
-			t.Errorf("status after the other has gone: %+v", s)
-		}
-	})
-}
-
 // T28 on the server's side: of two pollers the older one is ended.
 func TestTwoPollers(t *testing.T) {
 	play(t, Options{}, func(w *world) {
@@ -221,33 +170,6 @@ func TestTwoPollers(t *testing.T) {
 		w.settle(time.Minute)
 		if got := texts(w.got()); got != "hello" {
 			t.Errorf("took %q", got)
-		}
-	})
-}
-
-func TestT28Webhook(t *testing.T) {
-	play(t, Options{}, func(w *world) {
-		w.api.SetWebhook(true)
-		w.settle(2 * time.Minute)
-		if s := w.a.Status(); s.Err != wordsWebhook {
-			t.Errorf("status %+v", s)
-		}
-	})
-}
-
-// T29: a revoked token stops the platform and says so.
-func TestT29Revoked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Options{})
-		w.run()
-		w.api.Revoke()
-		w.settle(2 * time.Minute)
-		w.stop()
-		if !errors.Is(w.err, ErrToken) || w.a.Status().Err != wordsBadToken {
-			t.Errorf("Run: %v, status %+v", w.err, w.a.Status())
-		}
-		if !strings.Contains(w.logs.String(), "level=ERROR") {
-			t.Error("nothing loud in the log")
 		}
 	})
 }
@@ -285,25 +207,6 @@ func TestNoIDs(t *testing.T) {
 		w.settle(time.Minute)
 		if n := len(w.api.Calls("getUpdates")); n > 20 {
 			t.Errorf("%d polls in a minute", n)
-		}
-	})
-}
-
-// T31: a backlog is taken whole, with the platform's dates.
-func TestT31Backlog(t *testing.T) {
-	play(t, Options{}, func(w *world) {
-		w.stop()
-		for i := range 260 { // more than two polls give
-			w.api.Say(ann, ann, fmt.Sprint(i))
-		}
-		w.settle(10 * time.Hour)
-		w.run()
-		ms := w.got()
-		if len(ms) != 260 || ms[259].Text != "259" {
-			t.Fatalf("took %d", len(ms))
-		}
-		if d := ms[0].Received.Sub(ms[0].Sent); d < 10*time.Hour {
-			t.Errorf("the first is %v old", d)
 		}
 	})
 }

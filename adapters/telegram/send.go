@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-telegram/bot"
@@ -60,7 +61,7 @@ func (a *Adapter) target(ctx context.Context, key session.Key) (target, error) {
 // a group that has moved (T16), a text that is too long after all (T20).
 func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, error) {
 	var pl payload
-	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" {
+	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" && pl.File == nil {
 		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("telegram: part %s holds no message", p.ID)}
 	}
 	t, err := a.target(ctx, p.Key)
@@ -73,7 +74,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	if p.Kind == session.PartFinal {
 		a.shows.mute(p.Key, p.Turn) // a draft after the answer would hide it
 	}
-	s := sending{a: a, t: t, from: p.Key.Chat, paced: p.Paced}
+	s := sending{a: a, t: t, key: p.Key, paced: p.Paced}
 	ids, err := s.send(ctx, pl)
 	if len(ids) > 0 && err != nil {
 		// A piece of it stands in the chat: repeating it must be said to be so.
@@ -86,6 +87,9 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	if err != nil {
 		return "", sendError(err)
 	}
+	if s.gone.thread != 0 {
+		a.chats.tellClosed(s.gone) // now it is told of
+	}
 	return a.messageID(s.t.chat, ids[0]), nil
 }
 
@@ -93,59 +97,122 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 type sending struct {
 	a       *Adapter
 	t       target
-	from    session.ChatID
-	plain   bool // formatting was refused
-	general bool // the topic is closed
-	moved   bool // the group has moved
-	bare    bool // the reply was refused
-	paced   bool // the outbox has set room for one call aside
+	key     session.Key
+	plain   bool  // formatting was refused
+	general bool  // the topic is closed
+	opened  bool  // it was opened again
+	gone    place // the topic whose closing this message tells of
+	moved   bool  // the group has moved
+	bare    bool  // the reply was refused
+	poor    bool  // the rich text was refused
+	paced   bool  // the outbox has set room for one call aside
 }
 
 // send sends a payload, cured as the answers ask, and returns the ids of what
 // now stands in the chat, also beside an error.
 func (s *sending) send(ctx context.Context, p payload) ([]int, error) {
 	if !s.general && s.t.thread != 0 && s.a.chats.isClosed(place(s.t)) {
-		s.general, s.t.thread = true, 0 // said before, so not again
+		p = s.toGeneral(p)
 	}
 	for {
 		id, err := s.once(ctx, p)
 		if err == nil {
 			return []int{id}, nil
 		}
+		if e, ok := errors.AsType[*fileError](err); ok {
+			s.a.log.Warn("file not sent", "err", err)
+			p = asWords(p, e.words)
+			continue
+		}
 		e, ok := errors.AsType[*apiError](err)
-		switch {
-		case !ok:
-			return nil, err
-		case e.migrateTo != 0 && !s.moved:
-			s.moved = true
-			if err := s.a.alias(ctx, s.t.chat, e.migrateTo); err != nil {
-				return nil, &session.SendError{Outcome: session.SendNot, Err: err}
-			}
-			s.t.chat = e.migrateTo
-		case e.says("can't parse entities", "entity_", "entities_") && !s.plain && len(p.Entities) > 0:
-			s.plain = true
-			s.a.log.Warn("formatting refused, sent without", "err", err)
-		case e.says("thread not found", "topic_closed", "topic_deleted", "topic closed") && !s.general && s.t.thread != 0:
-			s.a.chats.closeTopic(place(s.t))
-			s.general, s.t.thread = true, 0
-			p = prefixed(wordsTopicGone, p)
-		case e.says("message to be replied not found", "replied message not found", "reply message not found", "reply_message_id_invalid") && !s.bare && p.ReplyTo != "":
-			s.bare = true
-		case e.says("message is too long", "message_too_long") && markup.Units(p.Text) > 64:
-			return s.halves(ctx, p)
-		case e.code == http.StatusForbidden:
-			s.a.chats.block(s.t.chat, blockedFor)
-			return nil, err
-		default:
+		if !ok {
 			return nil, err
 		}
+		if e.says("message is too long", "message_too_long", "caption is too long", "caption_too_long") && markup.Units(p.Text) > 64 {
+			return s.halves(ctx, p)
+		}
+		cured, err := s.cure(ctx, p, e)
+		if err != nil {
+			return nil, err
+		}
+		p = cured
 	}
+}
+
+// cure gives what to send instead of p, which was refused with e; once for each
+// reason. The error is e's when there is no cure.
+func (s *sending) cure(ctx context.Context, p payload, e *apiError) (payload, error) {
+	switch {
+	case e.migrateTo != 0 && !s.moved:
+		s.moved = true
+		if err := s.a.alias(ctx, s.t.chat, e.migrateTo); err != nil {
+			return p, &session.SendError{Outcome: session.SendNot, Err: err}
+		}
+		s.t.chat = e.migrateTo
+	case e.topicGone() && !s.general && s.t.thread != 0:
+		if e.says("closed") && !s.opened && s.a.reopen(ctx, s.t) {
+			s.opened = true
+			return p, nil
+		}
+		s.a.chats.closeTopic(place(s.t))
+		p = s.toGeneral(p)
+	case e.says("message to be replied not found", "replied message not found", "reply message not found", "reply_message_id_invalid") && !s.bare && p.ReplyTo != "":
+		s.bare = true
+	case e.code == http.StatusForbidden:
+		s.a.chats.block(s.t.chat, blockedFor)
+		return p, e
+	case p.Rich != "" && !s.poor && (e.code == http.StatusBadRequest || unknownMethod(e)):
+		s.poor = true
+	case e.says("can't parse entities", "entity_", "entities_") && !s.plain && len(p.Entities) > 0:
+		s.plain = true
+		s.a.log.Warn("formatting refused, sent without", "err", e, "entities", spanList(p.Entities))
+	case p.File != nil && e.code == http.StatusRequestEntityTooLarge:
+		p = asWords(p, wordsFileRefused(p.File.Name))
+	case p.File != nil && e.code == http.StatusBadRequest:
+		return s.asDocument(p, e)
+	default:
+		return p, e
+	}
+	return p, nil
+}
+
+// asDocument sends a file that is not taken as what it was to be (a picture
+// with odd measures, a voice message where they are forbidden) as a document.
+func (s *sending) asDocument(p payload, e *apiError) (payload, error) {
+	if p.File == nil || p.File.Kind == "document" {
+		return p, e
+	}
+	f := *p.File
+	f.Kind = "document"
+	p.File = &f
+	return p, nil
+}
+
+// spanList writes entities without the words they stand on (T21, I13).
+func spanList(list []models.MessageEntity) string {
+	var b strings.Builder
+	for _, e := range list {
+		fmt.Fprintf(&b, "%s %d+%d ", e.Type, e.Offset, e.Length)
+	}
+	return b.String()
 }
 
 // halves sends a text that is too long as two, each cut again if need be. The
 // pieces lose the formatting that cannot be recut from entities alone.
 func (s *sending) halves(ctx context.Context, p payload) ([]int, error) {
 	var ids []int
+	if p.File != nil { // the file, and its text behind it
+		text := p
+		p.Text, p.Entities, p.Keyboard, text.File, text.ReplyTo = "", nil, nil, nil, ""
+		for _, part := range []payload{p, text} {
+			got, err := s.send(ctx, part)
+			ids = append(ids, got...)
+			if err != nil {
+				return ids, err
+			}
+		}
+		return ids, nil
+	}
 	pieces := markup.Split(markup.Text{Plain: p.Text}, markup.Units(p.Text)/2+1)
 	if len(pieces) < 2 {
 		return nil, &session.SendError{Outcome: session.SendRefused, Err: errors.New("telegram: a text that cannot be cut is too long")}
@@ -181,43 +248,13 @@ func (s *sending) once(ctx context.Context, p payload) (int, error) {
 	if s.bare {
 		p.ReplyTo = ""
 	}
+	switch {
+	case p.File != nil:
+		return s.a.sendFile(ctx, s.t, s.key, p)
+	case p.Rich != "" && !s.poor && !s.a.lacks.has("sendRichMessage"):
+		return s.a.sendRich(ctx, s.t, p)
+	}
 	return s.a.sendMessage(ctx, s.t, p)
-}
-
-// room uses what the outbox has set aside for the first call; others wait for
-// their turn.
-func (s *sending) room(ctx context.Context) error {
-	wait, ok := time.Duration(0), true
-	if s.paced {
-		s.paced = false
-		wait = s.a.pace.cooling(s.t.chat) // a flood since then
-		ok = wait == 0
-	} else {
-		wait, ok = s.a.pace.take(s.t.chat, 1, false, paceWait)
-	}
-	if !ok {
-		return &session.SendError{Outcome: session.SendNot, Wait: wait, Err: errPaced}
-	}
-	if !pause(ctx, wait) {
-		return ctx.Err()
-	}
-	return nil
-}
-
-// Reserve implements session.Paced.
-func (a *Adapter) Reserve(key session.Key, most time.Duration) (time.Duration, bool) {
-	chat, err := strconv.ParseInt(string(key.Chat), 10, 64)
-	if err != nil {
-		return 0, true // Send refuses it
-	}
-	return a.pace.take(a.aliases.to(chat), 1, false, most)
-}
-
-// Return implements session.Paced.
-func (a *Adapter) Return(key session.Key) {
-	if chat, err := strconv.ParseInt(string(key.Chat), 10, 64); err == nil {
-		a.pace.giveBack(a.aliases.to(chat))
-	}
 }
 
 // sendMessage is the call itself.

@@ -61,19 +61,6 @@ func TestMenuOnlyWhenChanged(t *testing.T) {
 	})
 }
 
-// T37: privacy mode is told of once.
-func TestT37PrivacyHint(t *testing.T) {
-	play(t, Options{}, func(w *world) {
-		w.settle(time.Minute)
-		if n := strings.Count(w.logs.String(), "privacy mode"); n != 1 {
-			t.Errorf("told %d times", n)
-		}
-		if s := w.a.Status(); s.SeesAll || s.Username != telegramtest.Username {
-			t.Errorf("status %+v", s)
-		}
-	})
-}
-
 // I13: the token is in no error, log line or document, whatever goes wrong.
 func TestTokenIsNowhere(t *testing.T) {
 	refuse := func(r *http.Request) (*http.Response, error) {

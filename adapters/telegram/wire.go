@@ -1,6 +1,10 @@
 package telegram
 
-import "github.com/go-telegram/bot/models"
+import (
+	"slices"
+
+	"github.com/go-telegram/bot/models"
+)
 
 // The parts of updates that are read here. Values the API may add to (origins,
 // member states, kinds of media) stay text or are left out, so that a new one
@@ -13,6 +17,7 @@ type update struct {
 	Callback *callback `json:"callback_query"`
 	Member   *member   `json:"my_chat_member"`
 	Stopped  *stopped  `json:"stopped_message_generation"`
+	Reaction *reacted  `json:"message_reaction"`
 }
 
 // chat gives the chat an update belongs to, 0 if to none.
@@ -28,6 +33,8 @@ func (u *update) chat() int64 {
 		return u.Member.Chat.ID
 	case u.Stopped != nil:
 		return u.Stopped.Chat.ID
+	case u.Reaction != nil:
+		return u.Reaction.Chat.ID
 	}
 	return 0
 }
@@ -45,6 +52,7 @@ type message struct {
 	Origin          *origin                `json:"forward_origin"`
 	AutoForward     bool                   `json:"is_automatic_forward"`
 	ReplyTo         *message               `json:"reply_to_message"`
+	External        *external              `json:"external_reply"`
 	Quote           *quote                 `json:"quote"`
 	ViaBot          *models.User           `json:"via_bot"`
 	Album           string                 `json:"media_group_id"`
@@ -111,6 +119,14 @@ type origin struct {
 	Chat       *models.Chat `json:"chat"`
 }
 
+// from reports whether a user is the origin.
+func (o *origin) from(user int64) bool { return o != nil && o.User != nil && o.User.ID == user }
+
+// An external is a message of another chat or topic that was replied to.
+type external struct {
+	Origin *origin `json:"origin"`
+}
+
 // name says where a forwarded message comes from. It is never empty.
 func (o *origin) name() string {
 	switch {
@@ -172,6 +188,27 @@ type member struct {
 type stopped struct {
 	Chat  models.Chat `json:"chat"`
 	Draft int64       `json:"draft_id"`
+}
+
+// A reacted tells that a person changed their reactions on a message.
+type reacted struct {
+	Chat    models.Chat  `json:"chat"`
+	Message int          `json:"message_id"`
+	User    *models.User `json:"user"` // nil: an anonymous admin or a channel
+	Old     []reaction   `json:"old_reaction"`
+	New     []reaction   `json:"new_reaction"`
+}
+
+// A reaction is compared, not understood: kinds of them are added.
+type reaction struct {
+	Type   string `json:"type"`
+	Emoji  string `json:"emoji"`
+	Custom string `json:"custom_emoji_id"`
+}
+
+// added reports whether there is a reaction that was not there before.
+func (r *reacted) added() bool {
+	return slices.ContainsFunc(r.New, func(x reaction) bool { return !slices.Contains(r.Old, x) })
 }
 
 // Accounts of Telegram itself that stand in for others in messages (T13, T14).

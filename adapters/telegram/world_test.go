@@ -62,17 +62,24 @@ func newWorld(t *testing.T, o Options) *world {
 	w := &world{t: t, api: telegramtest.New(), door: &door{}, docs: &docs{}, save: &inbox{}, logs: &logs{}, ctx: t.Context()}
 	w.api.AddUser(telegramtest.User{ID: ann, FirstName: "Ann", LastName: "Lee"})
 	w.api.AddUser(telegramtest.User{ID: bob, FirstName: "Bob"})
+	o.Docs = w.docs
+	w.remake(o)
+	return w
+}
+
+// remake makes the adapter, as at the start of a process.
+func (w *world) remake(o Options) {
+	w.t.Helper()
 	o.Token = func() string { return telegramtest.Token }
-	o.Door, o.Docs, o.Save = w.door, w.docs, w.save.save
+	o.Door, o.Save = w.door, w.save.save
 	if o.HTTPClient == nil {
 		o.HTTPClient = w.api.Client()
 	}
 	o.Log = slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	if w.a, err = New(o); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return w
 }
 
 func (w *world) run() {
@@ -132,8 +139,8 @@ func (w *world) one() session.Message {
 	return ms[0]
 }
 
-// golden queues the updates of a file.
-func (w *world) golden(name string) {
+// golden queues the updates of a file, or those of it whose numbers are given.
+func (w *world) golden(name string, only ...int) {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -144,8 +151,10 @@ func (w *world) golden(name string) {
 		w.t.Fatalf("%s: %v", name, err)
 	}
 	var raws []string
-	for _, raw := range list {
-		raws = append(raws, string(raw))
+	for i, raw := range list {
+		if len(only) == 0 || slices.Contains(only, i) {
+			raws = append(raws, string(raw))
+		}
 	}
 	w.api.Update(raws...)
 }
@@ -165,18 +174,24 @@ func (w *world) part(chat int64, md string) session.Part {
 
 // A door records what it takes.
 type door struct {
-	mu   sync.Mutex
-	took []session.Message
-	all  int
-	full func(all int)                 // told of every message taken
-	fail func(m session.Message) error // asked before taking
-	hold chan struct{}                 // not nil: taking waits for it
+	mu    sync.Mutex
+	took  []session.Message
+	past  []session.Message // all ever taken
+	all   int
+	full  func(all int)                 // told of every message taken
+	fail  func(m session.Message) error // asked before taking
+	hold  chan struct{}                 // not nil: taking waits for it
+	next  Door                          // not nil: takes it in the end
+	enter func()                        // told when one comes
 }
 
 func (d *door) Deliver(ctx context.Context, m session.Message) error {
 	d.mu.Lock()
-	fail, hold := d.fail, d.hold
+	fail, hold, next, enter := d.fail, d.hold, d.next, d.enter
 	d.mu.Unlock()
+	if enter != nil {
+		enter()
+	}
 	if hold != nil {
 		select {
 		case <-hold:
@@ -189,9 +204,14 @@ func (d *door) Deliver(ctx context.Context, m session.Message) error {
 			return err
 		}
 	}
+	if next != nil {
+		if err := next.Deliver(ctx, m); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.took = append(d.took, m)
+	d.took, d.past = append(d.took, m), append(d.past, m)
 	d.all++
 	if d.full != nil {
 		d.full(d.all)
@@ -205,6 +225,14 @@ func (d *door) drain() []session.Message {
 	out := d.took
 	d.took = nil
 	return out
+}
+
+func (d *door) count() int { return len(d.everything()) }
+
+func (d *door) everything() []session.Message {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.past)
 }
 
 func (d *door) set(f func(*door)) {

@@ -45,6 +45,7 @@ type parts struct {
 	webAddr  net.Listener
 	ops      *ops.Server
 	opsAddr  net.Listener // nil when off
+	hookAddr net.Listener // of Telegram's webhook; nil when it is polled
 	admin    *admin
 	model    string // its name, for status
 	demo     bool
@@ -188,6 +189,11 @@ func (p *parts) listen() error {
 			return fmt.Errorf("ops.listen: %s is in use or not to be had (%s); stop the other program or choose another port", addr, cause(err))
 		}
 	}
+	if t := p.conf.Platforms.Telegram; t.Token != "" && t.Mode == "webhook" {
+		if p.hookAddr, err = net.Listen("tcp", t.Webhook.Listen); err != nil {
+			return fmt.Errorf("platforms.telegram.webhook.listen: %s is in use or not to be had (%s); stop the other program or choose another port", t.Webhook.Listen, cause(err))
+		}
+	}
 	return nil
 }
 
@@ -208,7 +214,12 @@ func (p *parts) platforms() error {
 		for _, cmd := range session.Commands() {
 			menu = append(menu, telegram.Command{Name: cmd.Name, Short: cmd.Help})
 		}
+		var hook *telegram.Webhook
+		if w := c.Platforms.Telegram.Webhook; p.hookAddr != nil {
+			hook = &telegram.Webhook{URL: w.URL, Secret: string(w.Secret), Listener: p.hookAddr}
+		}
 		p.telegram, err = telegram.New(telegram.Options{
+			Webhook: hook, Open: p.files.open, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
 			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
 			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
 			Files: p.mayLoad,
@@ -276,7 +287,7 @@ func newNonce() (string, error) {
 
 // closeAll closes what was opened; for a start that failed.
 func (p *parts) closeAll() {
-	for _, l := range []net.Listener{p.webAddr, p.opsAddr} {
+	for _, l := range []net.Listener{p.webAddr, p.opsAddr, p.hookAddr} {
 		if l != nil {
 			_ = l.Close() // nothing was accepted on it
 		}

@@ -22,6 +22,7 @@ type Config struct {
 	BusyInputMode string                 `yaml:"busy_input_mode"`
 	Platforms     Platforms              `yaml:"platforms"`
 	Model         ModelConf              `yaml:"model"`
+	Transcription Transcription          `yaml:"transcription"`
 	Store         StoreConf              `yaml:"store"`
 	Workspace     Workspace              `yaml:"workspace"`
 	Sessions      Sessions               `yaml:"sessions"`
@@ -52,11 +53,22 @@ type Telegram struct {
 	Token         Secret `yaml:"token"`
 	TokenFile     string `yaml:"token_file"`
 	APIURL        string `yaml:"api_url"`
+	Mode          string `yaml:"mode"`
+	Webhook       Hook   `yaml:"webhook"`
+	Rich          bool   `yaml:"rich"`
 	AllowUsers    IDs    `yaml:"allow_users"`
 	AllowChats    IDs    `yaml:"allow_chats"`
 	Admins        IDs    `yaml:"admins"`
 	Pairing       string `yaml:"pairing"`
 	BusyInputMode string `yaml:"busy_input_mode"`
+}
+
+// Hook is how Telegram pushes updates.
+type Hook struct {
+	Listen     string `yaml:"listen"`
+	URL        string `yaml:"url"`
+	Secret     Secret `yaml:"secret"`
+	SecretFile string `yaml:"secret_file"`
 }
 
 // Discord is the Discord bot.
@@ -90,6 +102,14 @@ type ModelConf struct {
 	ContextWindow int    `yaml:"context_window"`
 	Hosted        bool   `yaml:"hosted"`
 	Images        string `yaml:"images"`
+}
+
+// Transcription is what puts voice messages into words.
+type Transcription struct {
+	BaseURL    string `yaml:"base_url"`
+	APIKey     Secret `yaml:"api_key"`
+	APIKeyFile string `yaml:"api_key_file"`
+	Model      string `yaml:"model"`
 }
 
 // StoreConf says where sessions live.
@@ -180,7 +200,10 @@ func Defaults() Config {
 	return Config{
 		BusyInputMode: "steer",
 		Platforms: Platforms{
-			Telegram: Telegram{Token: "${TELEGRAM_BOT_TOKEN}", APIURL: "https://api.telegram.org", Pairing: "auto"},
+			Telegram: Telegram{
+				Token: "${TELEGRAM_BOT_TOKEN}", APIURL: "https://api.telegram.org", Pairing: "auto",
+				Mode: "polling", Webhook: Hook{Listen: "127.0.0.1:8443"},
+			},
 			Discord: Discord{
 				Token: "${DISCORD_BOT_TOKEN}", APIURL: "https://discord.com", Pairing: "auto", RequireMention: true,
 			},
@@ -190,14 +213,15 @@ func Defaults() Config {
 			BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}",
 			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true, Images: "auto",
 		},
-		Store:     StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict"},
-		Workspace: Workspace{Dir: "data/workspace"},
-		Sessions:  Sessions{Group: "shared"},
-		Steer:     SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
-		Input:     Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
-		Notify:    "important",
-		Tools:     Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
-		Jobs:      Jobs{OnEnd: "turn"},
+		Transcription: Transcription{BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}"},
+		Store:         StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict"},
+		Workspace:     Workspace{Dir: "data/workspace"},
+		Sessions:      Sessions{Group: "shared"},
+		Steer:         SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
+		Input:         Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
+		Notify:        "important",
+		Tools:         Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
+		Jobs:          Jobs{OnEnd: "turn"},
 		Limits: Limits{
 			Drain: Duration(20 * time.Second), TurnSteps: 60, TurnTime: Duration(time.Hour), HistoryCache: 64 << 20,
 		},

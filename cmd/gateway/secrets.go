@@ -20,8 +20,10 @@ func (c *Config) readFiles() error {
 		secret *Secret
 	}{
 		{"platforms.telegram.token", c.Platforms.Telegram.TokenFile, &c.Platforms.Telegram.Token},
+		{"platforms.telegram.webhook.secret", c.Platforms.Telegram.Webhook.SecretFile, &c.Platforms.Telegram.Webhook.Secret},
 		{"platforms.discord.token", c.Platforms.Discord.TokenFile, &c.Platforms.Discord.Token},
 		{"platforms.web.token", c.Platforms.Web.TokenFile, &c.Platforms.Web.Token},
+		{"transcription.api_key", c.Transcription.APIKeyFile, &c.Transcription.APIKey},
 		{"model.api_key", c.Model.APIKeyFile, &c.Model.APIKey},
 		{"store.url", c.Store.URLFile, &c.Store.URL},
 		{"ops.token", c.Ops.TokenFile, &c.Ops.Token},

@@ -32,6 +32,7 @@ type telegramStatus struct {
 	LastUpdate  time.Time `json:"last_update"`
 	LastPoll    time.Time `json:"last_poll"`
 	Err         string    `json:"error,omitempty"`
+	Hint        string    `json:"hint,omitempty"`
 	Undecodable int64     `json:"undecodable"`
 }
 
@@ -66,7 +67,7 @@ func (p *parts) status(ctx context.Context) (any, error) {
 	if p.telegram != nil {
 		t := p.telegram.Status()
 		s.Telegram = &telegramStatus{
-			Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Undecodable: t.Undecodable,
+			Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Hint: t.Hint, Undecodable: t.Undecodable,
 		}
 	}
 	if p.discord != nil {
@@ -94,6 +95,9 @@ func (s *fullStatus) print(w io.Writer) {
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
 		fmt.Fprintf(w, "telegram @%s connected=%v last update %s %s\n", t.Username, t.Connected, t.LastUpdate.Format(time.DateTime), t.Err)
+		if t.Hint != "" {
+			fmt.Fprintf(w, "  %s\n", t.Hint)
+		}
 	}
 	if d := s.Discord; d != nil {
 		fmt.Fprintf(w, "discord %s connected=%v last event %s %s\n", d.Username, d.Connected, d.LastEvent.Format(time.DateTime), d.Err)

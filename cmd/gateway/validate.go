@@ -30,6 +30,7 @@ func (c *Config) validate() error {
 		one("platforms.discord.busy_input_mode", c.Platforms.Discord.BusyInputMode, "", "queue", "interrupt", "steer"),
 		one("platforms.discord.pairing", c.Platforms.Discord.Pairing, "auto", "on", "off"),
 		one("platforms.web.busy_input_mode", c.Platforms.Web.BusyInputMode, "", "queue", "interrupt", "steer"),
+		one("platforms.telegram.mode", c.Platforms.Telegram.Mode, "polling", "webhook"),
 		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
 		one("model.images", c.Model.Images, "auto", "on", "off"),
 		one("notify", c.Notify, "important", "all", "none"),
@@ -67,6 +68,14 @@ func (c *Config) validateAccess() []error {
 	}
 	if t.Token != "" && !strings.Contains(string(t.Token), ":") {
 		errs = append(errs, errors.New("config: platforms.telegram.token is no bot token (123456:ABC…); copy it from @BotFather"))
+	}
+	if t.Token != "" && t.Mode == "webhook" {
+		if t.Webhook.Secret == "" {
+			errs = append(errs, errors.New("config: platforms.telegram.webhook.secret is empty; anybody could speak as anybody: set 32 random letters and digits"))
+		}
+		if t.Webhook.URL == "" || t.Webhook.Listen == "" {
+			errs = append(errs, errors.New("config: platforms.telegram.mode is webhook; set webhook.url to the public https address and webhook.listen to the port it leads to"))
+		}
 	}
 	d := c.Platforms.Discord
 	if d.Token == "" && (len(d.AllowUsers) > 0 || len(d.AllowRoles) > 0 || len(d.AllowChannels) > 0 || len(d.Admins) > 0) {
