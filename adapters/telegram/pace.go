@@ -58,25 +58,38 @@ type budget struct {
 
 type bucket struct {
 	level float64
-	at    time.Time // zero = full
+	at    time.Time // of level; zero = full, in the future = a cool-off until then
+}
+
+// rest empties the bucket until a cool-off is over: then one may go, and the
+// others behind it at the rate. A bucket that filled meanwhile would let all go
+// that wait for the end of the flood, in the same moment, and begin the next.
+func (b *bucket) rest(until time.Time) {
+	if until.After(b.at) {
+		b.level, b.at = min(b.level, 1), until
+	}
 }
 
 func (b *bucket) fill(now time.Time, rate, burst float64) {
-	if b.at.IsZero() {
+	switch {
+	case b.at.IsZero():
 		b.level = burst
-	} else {
+	case now.Before(b.at):
+		return
+	default:
 		b.level = min(burst, b.level+rate*now.Sub(b.at).Seconds())
 	}
 	b.at = now
 }
 
-// short is how long until level is at least want.
-func (b *bucket) short(want, rate float64) time.Duration {
+// short is how long until level is at least want, after a fill at now.
+func (b *bucket) short(want, rate float64, now time.Time) time.Duration {
+	rest := max(b.at.Sub(now), 0)
 	if b.level >= want {
-		return 0
+		return rest
 	}
 	// Rounded up: a timer that fires a nanosecond early would find it short.
-	return time.Duration((want-b.level)/rate*float64(time.Second)) + time.Microsecond
+	return rest + time.Duration((want-b.level)/rate*float64(time.Second)) + time.Microsecond
 }
 
 // take asks for room for one message to chat. If it may go within most, it is
@@ -119,9 +132,9 @@ func (p *pacer) lookLocked(chat int64, cost float64, spare bool, now time.Time) 
 	b.fill(now, chatRate, chatBurst)
 	p.all.fill(now, allRate, allBurst)
 	if !spare {
-		all = p.all.short(1, allRate)
+		all = p.all.short(1, allRate, now)
 	}
-	wait := max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate), all, 0)
+	wait := max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate, now), all, 0)
 	if chat < 0 { // Telegram's ids of groups are below zero
 		for len(b.recent) > 0 && now.Sub(b.recent[0]) >= groupSpan {
 			b.recent = b.recent[1:]
@@ -147,7 +160,7 @@ func (p *pacer) queueLocked(chat int64, now time.Time) time.Duration {
 		at = len(p.line)
 		p.line = append(p.line, waiter{chat: chat})
 	}
-	wait := p.all.short(1+spareAll+float64(at), allRate)
+	wait := p.all.short(1+spareAll+float64(at), allRate, now)
 	p.line[at].due = now.Add(wait + waiterGrace)
 	return wait
 }
@@ -181,6 +194,7 @@ func (p *pacer) cool(chat int64, d time.Duration) {
 	b := p.chatLocked(chat, now)
 	if until := now.Add(d); until.After(b.until) {
 		b.until = until
+		b.rest(until)
 	}
 	kept := p.floods[:0]
 	for _, f := range p.floods {
@@ -192,6 +206,7 @@ func (p *pacer) cool(chat int64, d time.Duration) {
 	if len(p.floods) >= 3 {
 		if until := now.Add(d); until.After(p.allTil) {
 			p.allTil = until
+			p.all.rest(until)
 		}
 		p.floods = p.floods[:0]
 	}
