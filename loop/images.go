@@ -55,7 +55,7 @@ func (l *Loop) pictures(tr *transcript, u session.UserRow) []Image {
 		return nil
 	}
 	var all []Image
-	for _, in := range slices.Concat(u.Again, u.Inputs) {
+	for _, in := range slices.Concat(u.Again, u.AgainNotes, u.Inputs) {
 		for _, p := range in.Parts {
 			for _, a := range p.Attachments {
 				if a.Image == "" {

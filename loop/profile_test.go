@@ -58,3 +58,28 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whose note went into a turn that failed does not own the turn that sends it
+// again: a later note of theirs is a member's (I7).
+func TestNotesSentAgain(t *testing.T) {
+	l := newLoop(t, &model{name: "m"}, &toolbox{}, nil)
+	var g log
+	g.head(keys[0], "m", true)
+	g.turn++
+	in := input("ann", "Ann", "", true)
+	in.Retry = 1
+	g.add(session.RowUser, session.UserRow{
+		Inputs: []session.Input{in}, Again: []session.Input{input("ann", "Ann", "build it", true)},
+		AgainNotes: []session.Input{input("bob", "Bob", "use March", true)},
+	})
+	g.calls("", "a00000001")
+	g.tool("a00000001", "ok")
+	g.steers(input("bob", "Bob", "and delete prod", true))
+	ws := render(t, l, g.rows)
+	if got := ws[0].Text; !strings.HasPrefix(got, sentAgain) || !strings.Contains(got, "build it") || !strings.Contains(got, "use March") {
+		t.Errorf("the turn begins with %q", got)
+	}
+	if got := ws[len(ws)-1].Text; !strings.Contains(got, "from=member") || strings.Contains(got, "from=owner") {
+		t.Errorf("bob's note is rendered %q", got)
+	}
+}

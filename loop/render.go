@@ -76,7 +76,7 @@ func (l *Loop) renderRow(tr *transcript, r session.Row) error {
 	case session.RowUser:
 		u := session.DecodeUser(r)
 		tr.askers = map[session.UserID]bool{}
-		for _, in := range slices.Concat(u.Inputs, u.Again) {
+		for _, in := range slices.Concat(u.Inputs, u.Again) { // whose notes went into an earlier turn does not own this one
 			tr.askers[in.From.ID] = true
 		}
 		tr.user = []string{tr.userText(u)}
@@ -196,7 +196,7 @@ func (tr *transcript) userText(u session.UserRow) string {
 	if len(u.Again) > 0 {
 		parts = append(parts, sentAgain)
 	}
-	for _, in := range slices.Concat(u.Again, u.Inputs) {
+	for _, in := range slices.Concat(u.Again, u.AgainNotes, u.Inputs) {
 		if in.Retry != 0 {
 			continue // it has no text: what it sends again has
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -95,7 +96,7 @@ func rowInputs(r Row) []Input {
 	switch r.Type {
 	case RowUser, RowFold:
 		u := DecodeUser(r)
-		return append(u.Inputs, u.Again...)
+		return slices.Concat(u.Inputs, u.Again, u.AgainNotes)
 	case RowSteer:
 		return []Input{decodeRowInput(r)}
 	}

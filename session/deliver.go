@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -295,12 +296,17 @@ const editedMark = "edited: "
 
 // editRunning turns an edit of the running turn's own message into one steer.
 func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane) error {
-	if lane.Turn == 0 || lane.Owner != p.ID {
-		return nil
-	}
 	fates, err := h.Store.Fates(ctx, m.Key, 64)
 	if err != nil {
 		return fmt.Errorf("read fates: %w", err)
+	}
+	for _, f := range fates {
+		if (f.State == FateFailed || f.State == FateStopped) && slices.Contains(f.Msgs, m.ID) && m.Private {
+			return h.reply(ctx, m, textLateEdit) // a Retry would ask what was written first
+		}
+	}
+	if lane.Turn == 0 || lane.Owner != p.ID {
+		return nil
 	}
 	for _, f := range fates {
 		if f.Turn != lane.Turn || f.State.Final() {

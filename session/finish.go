@@ -73,7 +73,8 @@ func (t *Turn) pairs() []Row {
 func (t *Turn) recall() {
 	for _, r := range t.rows[turnStart(t.rows, t.number):] {
 		if r.Type == RowUser {
-			for _, in := range DecodeUser(r).Again {
+			u := DecodeUser(r)
+			for _, in := range slices.Concat(u.Again, u.AgainNotes) {
 				t.waited[in.Ticket] = true // people saw it fail
 			}
 		}
@@ -115,21 +116,17 @@ func (t *Turn) finish(out Outcome) ended {
 		}
 	case EndFailed:
 		fate = FateFailed
-		for ticket := range t.inputs {
-			t.waited[ticket] = true // the sign stays when the notice is gone
+		for ticket, in := range t.inputs {
+			if in.Retry == 0 {
+				t.waited[ticket] = true // the sign stays when the notice is gone
+			}
 		}
 		if out.Text == "" {
 			row.Text = rowFailed
 		} else {
 			c.Outs = t.outs(PartNotice, out.Text+"\n\n"+markInterrupted, "cut")
 		}
-		if t.h.tells(t.a.key, out.Public) {
-			var retry []Button
-			if !out.HoldRest && len(t.inputs) > 0 { // else an admin must do something first
-				retry = []Button{{Text: buttonRetry, Data: fmt.Sprintf("retry:%d", t.number)}}
-			}
-			c.Outs = append(c.Outs, t.outs(PartNotice, "⚠ "+out.Public, "fail", retry...)...)
-		}
+		c.Outs = append(c.Outs, t.failure(out)...)
 	default:
 		panic("a turn cannot end as " + string(out.End))
 	}
@@ -151,7 +148,9 @@ func (t *Turn) finish(out Outcome) ended {
 		t.h.Outbox.Nudge(t.a.key, r.Out)
 	}
 	for _, ticket := range tickets {
-		t.sign(t.inputs[ticket], fate, 0, t.waited[ticket])
+		if in := t.inputs[ticket]; in.Retry == 0 || t.waited[ticket] { // a retry stands for messages with signs of their own
+			t.sign(in, fate, 0, t.waited[ticket])
+		}
 	}
 	t.close(out.End)
 	t.h.ended(out.End)
@@ -160,8 +159,12 @@ func (t *Turn) finish(out Outcome) ended {
 
 // outs cuts a text of the turn into parts. It hangs on the message it answers
 // when other messages came between, and in groups always.
-func (t *Turn) outs(kind PartKind, text, id string, buttons ...Button) []PartNew {
-	o := Outgoing{Key: t.a.key, Kind: kind, Markdown: text, Buttons: buttons}
+func (t *Turn) outs(kind PartKind, text, id string) []PartNew {
+	return t.send(Outgoing{Kind: kind, Markdown: text}, id)
+}
+
+func (t *Turn) send(o Outgoing, id string) []PartNew {
+	o.Key = t.a.key
 	t.mu.Lock()
 	between := t.waiting > 0
 	t.mu.Unlock()
@@ -169,6 +172,28 @@ func (t *Turn) outs(kind PartKind, text, id string, buttons ...Button) []PartNew
 		o.ReplyTo = t.asked
 	}
 	return t.h.parts(o, t.number, fmt.Sprintf("t:%d:%s", t.number, id))
+}
+
+// failure tells people that the turn failed, with a button to send it again. The
+// same reason is written out at most once a minute in a session; in between a
+// short word says so, silently, for every failure must be seen and be mended.
+func (t *Turn) failure(out Outcome) []PartNew {
+	o := Outgoing{Kind: PartNotice, Markdown: "⚠ " + out.Public}
+	if !t.h.tells(t.a.key, out.Public) {
+		o.Markdown, o.Silent = "⚠ "+textSameReason, true
+	}
+	t.mu.Lock()
+	waiting := t.waiting
+	t.mu.Unlock()
+	switch {
+	case len(t.inputs) == 0:
+		o.Markdown += " " + textOfJob
+	case !out.HoldRest: // else an admin must do something first
+		o.Buttons = []Button{{Text: buttonRetry, Data: fmt.Sprintf("retry:%d", t.number)}}
+	case waiting > 0:
+		o.Markdown += " " + textRestHeld
+	}
+	return t.send(o, "fail")
 }
 
 // Show changes the live view and hands it to the platform. Any goroutine.

@@ -91,7 +91,11 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 		in := decodeInput(e)
 		may, admin := a.h.Access.Still(life, a.key, writer(e, in))
 		if may && in.Retry != 0 {
-			may = takeAgain(rows, in.Retry, &row, &r)
+			var err error
+			if may, err = a.takeAgain(life, rows, in.Retry, &row, &r); err != nil {
+				a.h.note(life, "read fates", err)
+				return 100 * time.Millisecond
+			}
 		}
 		if !may {
 			if !a.refuse(life, e) {
@@ -113,6 +117,7 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 	if len(r.Take) == 0 {
 		return time.Millisecond // all were refused: look again
 	}
+	row.Owner = r.Owner
 	return a.open(life, lane, r, row, rows)
 }
 
@@ -160,12 +165,15 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows
 		return !slices.ContainsFunc(lane.Slot, func(e Entry) bool { return e.Ticket == ticket })
 	})
 	waited := map[int64]bool{}
-	for _, in := range row.Again {
+	for _, in := range slices.Concat(row.Again, row.AgainNotes) {
 		waited[in.Ticket] = true // people see that it failed
 		a.sign(in, FateRunning, b.Lane.Turn, true)
 	}
 	for _, in := range row.Inputs {
 		waited[in.Ticket] = a.waited(lane, in.Ticket)
+		if in.Retry != 0 && !waited[in.Ticket] {
+			continue // it stands for messages that have signs of their own
+		}
 		a.sign(in, FateRunning, b.Lane.Turn, waited[in.Ticket])
 	}
 	return a.start(life, b, rows, false, waited)

@@ -35,10 +35,12 @@ type Row struct {
 // A UserRow is what people wrote to begin a turn, or to join it (RowFold).
 type UserRow struct {
 	Inputs []Input `json:"inputs,omitempty"`
+	Owner  UserID  `json:"owner,omitempty"` // whose turn it is
 	// Again are inputs of an earlier turn that failed or was stopped: this turn
-	// takes them once more (/retry).
-	Again []Input `json:"again,omitempty"`
-	Event string  `json:"event,omitempty"` // a job's end or a notice: data, not a person's words
+	// takes them once more (/retry). AgainNotes are the steers of that turn.
+	Again      []Input `json:"again,omitempty"`
+	AgainNotes []Input `json:"again_notes,omitempty"`
+	Event      string  `json:"event,omitempty"` // a job's end or a notice: data, not a person's words
 }
 
 // An AssistantRow is what the model said, or the words that close a turn.

@@ -36,6 +36,8 @@ type set struct {
 	policy map[session.PlatformName]session.Policy
 	mode   steer.Mode
 	notify session.Notify
+
+	together bool
 }
 
 // everyone lets everybody talk; root is an admin.
@@ -55,7 +57,7 @@ func play(t *testing.T, s set, f func(w *world)) {
 		w.access = session.NewAccess(w.store, s.policy)
 		w.hub = session.NewHub(t.Context(), session.Options{
 			Store: w.store, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
-			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner",
+			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
 			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		for name := range s.policy {

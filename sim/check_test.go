@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"coxswain/session"
@@ -91,7 +92,7 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 				}
 				again[in.Retry] = true
 			}
-			for _, in := range u.Again {
+			for _, in := range slices.Concat(u.Again, u.AgainNotes) {
 				if !tickets[in.Ticket] {
 					badf("I2: ticket %d is sent again and was never there", in.Ticket)
 				}

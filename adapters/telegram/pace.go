@@ -65,6 +65,9 @@ type bucket struct {
 // others behind it at the rate. A bucket that filled meanwhile would let all go
 // that wait for the end of the flood, in the same moment, and begin the next.
 func (b *bucket) rest(until time.Time) {
+	if b.at.IsZero() {
+		b.level = 1
+	}
 	if until.After(b.at) {
 		b.level, b.at = min(b.level, 1), until
 	}

@@ -153,6 +153,9 @@ func dropsOf(m session.Message) func(session.Entry) bool {
 func saidOf(e session.Entry) item {
 	in := session.DecodeSteer(session.Row{Tick: e.Ticket, Data: e.Data})
 	it := item{Kind: kindSaid, Text: in.Text(), At: e.At.UnixMilli()}
+	if in.Retry != 0 {
+		it.Text = fmt.Sprintf(wordsRetry, in.Retry)
+	}
 	if len(e.Msgs) > 0 {
 		it.ID = string(e.Msgs[0])
 	}

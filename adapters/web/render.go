@@ -200,7 +200,7 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 		u := session.DecodeUser(r)
 		out.Event = clip(u.Event, bodyShown)
 		if len(u.Again) > 0 {
-			out.Again = clip(wordsAgain(u.Again), bodyShown)
+			out.Again = clip(wordsAgain(slices.Concat(u.Again, u.AgainNotes)), bodyShown)
 		}
 		for _, in := range u.Inputs {
 			if in.Retry != 0 {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,7 +187,11 @@ func rowText(r session.Row) (kind, text string) {
 	case session.RowUser, session.RowFold:
 		u := session.DecodeUser(r)
 		var texts []string
-		for _, in := range u.Inputs {
+		for _, in := range slices.Concat(u.Again, u.AgainNotes, u.Inputs) {
+			if in.Retry != 0 {
+				texts = append(texts, fmt.Sprintf("(again: turn %d)", in.Retry))
+				continue
+			}
 			texts = append(texts, in.Text())
 		}
 		return "user", strings.Join(append(texts, u.Event), "\n")
