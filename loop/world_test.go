@@ -206,3 +206,5 @@ func (quiet) Room(session.Key) bool            { return true }
 func (quiet) Return(session.Key)               {}
 func (quiet) Nudge(session.Key, *session.Part) {}
 func (quiet) Sign(session.Key, session.Fate)   {}
+
+func (quiet) Forget(session.Key) {}

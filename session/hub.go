@@ -267,6 +267,10 @@ func (h *Hub) leave(a *actor) bool {
 func (h *Hub) Forget(key Key) {
 	h.history.drop(key)
 	h.Agent.Forget(key)
+	h.Outbox.Forget(key)
+	if p, ok := h.platforms[key.Platform].(Forgetful); ok {
+		p.Forget(key)
+	}
 }
 
 // actorOf gives the running actor of key, or nil.

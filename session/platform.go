@@ -51,6 +51,9 @@ type FileSender interface {
 	FileParts(o Outgoing) [][]byte
 }
 
+// A Forgetful platform drops what it remembers of a session that was deleted.
+type Forgetful interface{ Forget(key Key) }
+
 // A Paced platform has a budget of sends. Room in it is set aside before a part
 // is taken for sending: a part that was taken and waits would be unknown after
 // a crash, though nothing was sent (I9). All methods may be called from any
@@ -173,4 +176,6 @@ type Outbox interface {
 	// Sign shows an input's state; the newest state of an input wins. It never
 	// blocks.
 	Sign(key Key, f Fate)
+	// Forget drops what is remembered of a session that was deleted.
+	Forget(key Key)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,7 +104,7 @@ func (h *Hub) View(key Key) (View, bool) {
 // text writes the status for a chat.
 func (s Status) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**, mode %s", s.Phase, s.Mode)
+	fmt.Fprintf(&b, "**%s**, mode %s", cmp.Or(phaseWords[s.Phase], s.Phase), s.Mode)
 	if s.Turn != 0 {
 		fmt.Fprintf(&b, ", for %s", ago(time.Duration(s.Elapsed*float64(time.Second))))
 		if s.Step > 0 {
@@ -117,7 +118,7 @@ func (s Status) text() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nto be steered in %d, queued %d, held %d", s.Pending, s.Queued, s.Held)
-	if s.Oldest > 0 {
+	if s.Oldest >= 1 {
 		fmt.Fprintf(&b, " (oldest %s)", ago(time.Duration(s.Oldest*float64(time.Second))))
 	}
 	fmt.Fprintf(&b, "\njobs %d, rows %d", s.Jobs, s.Messages)

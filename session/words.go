@@ -109,14 +109,20 @@ var fateWords = map[FateState]string{
 	FateAnswered: "answered", FateDropped: "dropped", FateStopped: "stopped", FateFailed: "failed",
 }
 
+// phaseWords are what a session does, for people.
+var phaseWords = map[string]string{
+	"model": "thinking", "showing": "answering", "tools": "working with tools", "preparing": "beginning", "asking": "waiting for an answer",
+}
+
 func textWhy(f Fate, now time.Time, skipped int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Message %d: %s.", f.Ticket, fateWords[f.State])
+	word := fateWords[f.State]
+	b.WriteString(strings.ToUpper(word[:1]) + word[1:] + ".")
 	if f.Waited && f.Changed > f.At && !f.State.Waits() {
 		fmt.Fprintf(&b, " Accepted %s ago.", ago(now.Sub(time.UnixMilli(f.At))))
 	}
 	if f.State.Waits() {
-		fmt.Fprintf(&b, " Waits since %s.", ago(now.Sub(time.UnixMilli(f.At))))
+		fmt.Fprintf(&b, " Waiting for %s.", ago(now.Sub(time.UnixMilli(f.At))))
 	}
 	if f.Turn != 0 {
 		fmt.Fprintf(&b, " Turn %d", f.Turn)

@@ -16,12 +16,12 @@ import (
 // environments of other users' processes are not readable, unless we are root, whose marks
 // are no less random.
 
-// survivors returns the living processes of a life, known ones included, and how many could
+// survivors returns the living processes of a life, known ones included, and those that could
 // not be told because they were in the middle of an execve. Unlike a family's members they may
 // have been handed to any reaper of the machine, so everybody is asked. This process, its
 // ancestors and the first process are never among them: a gateway that was started from a
 // shell of its earlier life must not end itself.
-func survivors(mark string, known map[int]uint64) (alive []process, unsure int) {
+func survivors(mark string, known map[int]uint64) (alive, unsure []process) {
 	table := processTable()
 	children := make(map[int][]process, len(table))
 	parent := make(map[int]int, len(table))
@@ -52,7 +52,7 @@ func survivors(mark string, known map[int]uint64) (alive []process, unsure int) 
 			case marked:
 				found = true
 			case midExec:
-				unsure++
+				unsure = append(unsure, p)
 			}
 		}
 		if found {
@@ -78,6 +78,10 @@ func survivors(mark string, known map[int]uint64) (alive []process, unsure int) 
 	return alive, unsure
 }
 
+// execMost is far longer than an execve takes. A process that has unmapped its environment
+// looks the same for ever, and is not waited for.
+const execMost = 100 * time.Millisecond
+
 // endSurvivors kills what lives of a life and returns how many there were, and the pid of one
 // that would not die within wait (0: all are gone). All are stopped before any is killed, so
 // that none forks away and the parents by which unmarked children are found are still there.
@@ -86,8 +90,19 @@ func endSurvivors(mark string, wait time.Duration) (ended, stuck int) {
 	pause := time.NewTicker(time.Millisecond)
 	defer pause.Stop()
 	deadline := time.Now().Add(wait)
+	asked := map[process]time.Time{} // since when one could not be told
 	for clean := 0; clean < 2; {
-		alive, unsure := survivors(mark, known)
+		alive, doubtful := survivors(mark, known)
+		unsure := 0
+		for _, p := range doubtful {
+			p = process{pid: p.pid, start: p.start}
+			if asked[p].IsZero() {
+				asked[p] = time.Now()
+			}
+			if time.Since(asked[p]) < execMost {
+				unsure++
+			}
+		}
 		fresh := false
 		for _, p := range alive {
 			if start, ok := known[p.pid]; !ok || start != p.start {

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"errors"
+	"maps"
 
 	"coxswain/session"
 )
@@ -42,6 +43,13 @@ func (b *Outbox) Sign(key session.Key, f session.Fate) {
 		}
 	}
 	s.pending = append(s.pending, f)
+}
+
+// Forget implements session.Outbox: tickets of the session begin anew.
+func (b *Outbox) Forget(key session.Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.stages, func(s signed, _ shown) bool { return s.key == key })
 }
 
 // before reports whether now may replace s. A later turn that takes an input

@@ -144,3 +144,27 @@ func TestSignOfLaterTurn(t *testing.T) {
 		w.wantSigns("0 1 accepted", "1 1 running", "2 1 failed", "3 1 running", "6 1 answered")
 	})
 }
+
+// A chat whose session was deleted begins at ticket 1 again, and its signs are
+// shown.
+func TestSignsAfterDelete(t *testing.T) {
+	play(t, func(w *world) {
+		of := func(turn int64, s session.FateState) session.Fate {
+			f := fate(1, s)
+			f.Turn = turn
+			return f
+		}
+		w.out.Sign(room, of(3, session.FateAnswered))
+		w.out.Sign(key("other"), of(3, session.FateAnswered))
+		w.rest(time.Second)
+		w.out.Forget(room)
+		for _, f := range []session.Fate{fate(1, session.FatePending), of(1, session.FateSteered)} {
+			w.out.Sign(room, f)
+			w.out.Sign(key("other"), f)
+			w.rest(time.Second)
+		}
+		if got := w.plat.signed(); len(got) != 4 {
+			t.Errorf("signs %q; want both of the first life and both of the second", got)
+		}
+	})
+}

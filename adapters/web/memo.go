@@ -355,3 +355,6 @@ func (a *Adapter) jobs(ctx context.Context, key session.Key, s session.Status) (
 // asidePrefix begins the id of a job that is a question beside the turn
 // (/btw): nothing to be shown or ended.
 const asidePrefix = "btw:"
+
+// Forget implements session.Forgetful.
+func (a *Adapter) Forget(key session.Key) { a.rooms.forget(key) }

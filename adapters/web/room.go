@@ -112,6 +112,13 @@ type rooms struct {
 	open map[session.Key]*room
 }
 
+// forget drops the room of a conversation that was deleted.
+func (rs *rooms) forget(key session.Key) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.open, key)
+}
+
 // of gives the room of key.
 func (rs *rooms) of(key session.Key) *room {
 	rs.mu.Lock()

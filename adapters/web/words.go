@@ -15,7 +15,7 @@ const (
 	wordsBadToken  = "That is not the token. It is platforms.web.token in the configuration."
 	wordsTries     = "Too many wrong tokens. Try again in a minute."
 	wordsJSON      = "Send JSON: Content-Type must be application/json."
-	wordsTooBig    = "That is over 128 kB. Send it as a file, or in parts."
+	wordsTooBig    = "That is over 128 kB. Send it in parts."
 	wordsBadBody   = "That request cannot be read as the JSON this address takes."
 	wordsBadChat   = "A conversation id is 6 to 40 of a-z, 0-9 and -."
 	wordsBadID     = "A message id is 8 to 64 of a-z, 0-9 and -."

@@ -235,11 +235,11 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.parts != nil {
-		a.parts.hub.Forget(key)
-	}
 	if err := a.forget(ctx, web.MemoName(key)); err != nil {
 		return nil, err
+	}
+	if a.parts != nil { // last: what it remembers is read from there
+		a.parts.hub.Forget(key)
 	}
 	err = a.files.remove(key)
 	return map[string]string{"deleted": name}, err

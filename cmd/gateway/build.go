@@ -178,6 +178,10 @@ func modes(c Config) func(session.Key) steer.Mode {
 // listen takes the ports first: one in use ends the start before anything is
 // touched.
 func (p *parts) listen() error {
+	if k, err := dial(p.conf); err == nil {
+		_ = k.close() // it was only a question
+		return fmt.Errorf(textRunsAlready, p.conf.dataDir())
+	}
 	var err error
 	if addr := p.conf.Platforms.Web.Listen; addr != "" {
 		if p.webAddr, err = net.Listen("tcp", addr); err != nil {

@@ -169,6 +169,9 @@ func TestSessionsBesideAndWithout(t *testing.T) {
 		return all
 	}
 	without := read()
+	if strings.ContainsAny(without, "\x1b\x07\u202e") {
+		t.Errorf("control characters reach the operator's terminal: %q", without)
+	}
 	if !strings.Contains(without, "web:one") || !strings.Contains(without, "hello there") || !strings.Contains(without, "nobody waits") {
 		t.Fatalf("without a gateway: %s", without)
 	}
@@ -253,7 +256,7 @@ func seedLane(t *testing.T, key session.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(session.Input{From: session.Person{ID: "web"}, Parts: []session.InputPart{{ID: "m1", Text: "hello there"}}})
+	data, err := json.Marshal(session.Input{From: session.Person{ID: "web"}, Parts: []session.InputPart{{ID: "m1", Text: "hello there\x1b]0;title\x07\u202e"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

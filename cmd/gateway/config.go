@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"coxswain/steer"
 )
 
@@ -270,44 +268,6 @@ func loadConfig(path string) (Config, error) {
 		return c, err
 	}
 	return c, c.validate()
-}
-
-// decodeConfig decodes over c. Unknown keys are errors.
-func decodeConfig(data []byte, path string, c *Config) error {
-	if len(strings.TrimSpace(string(data))) == 0 {
-		return nil
-	}
-	err := yaml.UnmarshalWithOptions(data, c, yaml.Strict())
-	if err == nil {
-		return nil
-	}
-	var ye yaml.Error
-	if errors.As(err, &ye) {
-		line := 0
-		if tok := ye.GetToken(); tok != nil && tok.Position != nil {
-			line = tok.Position.Line
-		}
-		msg, _, _ := strings.Cut(ye.GetMessage(), "\n")
-		return fmt.Errorf("config: %s:%d: %s; config.example.yaml lists every key", path, line, msg)
-	}
-	msg, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("config: %s%s: %s", path, whereIs(string(data), msg), msg)
-}
-
-// whereIs finds the line and key of a value that a type of ours refused: the
-// decoder does not say.
-func whereIs(text, msg string) string {
-	bad, _, ok := strings.Cut(strings.TrimPrefix(msg, `"`), `"`)
-	if !ok || bad == "" {
-		return ""
-	}
-	key := regexp.MustCompile(`(\w+):\s*["']?` + regexp.QuoteMeta(bad) + `["']?\s*([,}#]|$)`)
-	for i, line := range strings.Split(text, "\n") {
-		if m := key.FindStringSubmatch(line); m != nil {
-			return fmt.Sprintf(":%d: %s", i+1, m[1])
-		}
-	}
-	return ""
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)

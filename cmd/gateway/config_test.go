@@ -75,7 +75,9 @@ func missing(t *testing.T, typ reflect.Type, keys map[string]any, at string) {
 func TestConfigErrors(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
 		"unknown key":      {"busy_input_mode: steer\nmodle: {}\n", `:2: unknown field "modle"`},
-		"wrong type":       {"limits:\n  turn_steps: many\n", ":2: "},
+		"wrong type":       {"limits:\n  turn_steps: many\n", ":2: turn_steps is a text, but it must be a number"},
+		"not a switch":     {"steer: {skip_unstarted: 5}\n", ":1: skip_unstarted is a number, but it must be true or false"},
+		"not a section":    {"model: gpt\n", ":1: model is a text, but it must be a section"},
 		"not yaml":         {"a: [\n", ":1: "},
 		"bad mode":         {"busy_input_mode: push\n", `busy_input_mode is "push"; it must be one of: queue, interrupt, steer`},
 		"bad duration":     {"limits: {drain: soon}\n", `:1: drain: "soon" is no duration`},

@@ -69,6 +69,8 @@ func parseArgs(args []string) (options, error) {
 			o.config = strings.TrimPrefix(a, "--config=")
 		case a == "--json":
 			o.json = true
+		case a == "--version":
+			o.words = append([]string{"version"}, o.words...)
 		case a == "-h" || a == "--help":
 			o.words = append([]string{"help"}, o.words...)
 		case strings.HasPrefix(a, "-"):
@@ -87,6 +89,12 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	o, err := parseArgs(args)
 	if err != nil {
 		return err
+	}
+	switch o.words[0] {
+	case "version", "run", "check", "status":
+		if len(o.words) > 1 {
+			return fmt.Errorf("gateway %s takes nothing more, not %q", o.words[0], o.words[1])
+		}
 	}
 	switch o.words[0] {
 	case "help":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -137,13 +138,16 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 // greet says where the gateway is to be found and what is not as it should be.
 func (p *parts) greet(ctx context.Context, w io.Writer) {
 	if p.webAddr != nil {
-		fmt.Fprintf(w, "web chat: http://%s/\n", p.webAddr.Addr())
+		fmt.Fprintf(w, "web chat: http://%s/\n", reachable(p.webAddr.Addr()))
 	}
 	if p.opsAddr != nil {
 		fmt.Fprintf(w, "operators: http://%s/api/status\n", p.opsAddr.Addr())
 	}
 	if p.demo {
 		fmt.Fprintln(w, textDemo)
+	}
+	if p.webAddr == nil && p.telegram == nil && p.discord == nil {
+		fmt.Fprintln(w, "WARNING: "+textNobody)
 	}
 	if p.telegram == nil {
 		return
@@ -168,6 +172,21 @@ func (p *parts) greet(ctx context.Context, w io.Writer) {
 		}
 		fmt.Fprintf(w, "No admin yet. Open within 10 minutes to become one: https://t.me/%s?start=%s\n", name, code)
 	}()
+}
+
+// reachable is an address that another machine can open: one that listens
+// everywhere is named by this machine's name.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // ready lists why the gateway cannot serve now.

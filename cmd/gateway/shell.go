@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"coxswain/session"
+	"coxswain/steer"
 )
 
 // A console asks the running gateway through its socket; without one it opens
@@ -164,10 +165,10 @@ func sessions(ctx context.Context, c Config, o options, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s, %s, %d rows\n", s.Session, s.Phase, s.sessionLine.Rows)
 		for _, r := range s.Rows {
-			fmt.Fprintf(w, "\n%d  turn %d  %s\n%s\n", r.Seq, r.Turn, r.Kind, r.Text)
+			fmt.Fprintf(w, "\n%d  turn %d  %s\n%s\n", r.Seq, r.Turn, r.Kind, steer.Visible(r.Text))
 		}
 		for _, e := range s.Slot {
-			fmt.Fprintf(w, "\nwaits  ticket %d  %s held=%v\n%s\n", e.Ticket, e.Want, e.Held, e.Text)
+			fmt.Fprintf(w, "\n%s, ticket %d, to %s\n%s\n", map[bool]string{true: "held", false: "waits"}[e.Held], e.Ticket, e.Want, steer.Visible(e.Text))
 		}
 		return nil
 	case verb == "delete" && key != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -45,11 +46,17 @@ type discordStatus struct {
 	Replaced    int64     `json:"replaced"`
 }
 
+// statusTime is how long a status may take.
+const statusTime = 3 * time.Second
+
 // status reads the process's state for operators.
 func (p *parts) status(ctx context.Context) (any, error) {
+	// A store that is away must not keep operators from seeing that it is.
+	ctx, stop := context.WithTimeout(ctx, statusTime)
+	defer stop()
 	o, err := p.hub.Overview(ctx)
 	if err != nil {
-		return nil, err
+		p.log.WarnContext(ctx, "status without the store", "err", err)
 	}
 	s := fullStatus{Version: version(), Reasons: p.ready(ctx), Overview: o, Goroutines: runtime.NumGoroutine()}
 	if s.Reasons == nil {
@@ -88,19 +95,22 @@ func (s *fullStatus) print(w io.Writer) {
 		ready = fmt.Sprintf("not ready: %v", s.Reasons)
 	}
 	fmt.Fprintf(w, "%s\n%s, up %s, model %s\n", s.Version, ready, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second), s.Model)
+	if s.StoreMs == 0 {
+		fmt.Fprintln(w, "store does not answer: the counts below are not known")
+	}
 	fmt.Fprintf(w, "store %.1f ms; sessions %d; accepted %d, duplicates %d, refused %d; waiting %d\n",
 		s.StoreMs, s.Store.Sessions, s.Store.Accepted, s.Store.Duplicates, s.Store.Full, s.Store.InSlot)
 	fmt.Fprintf(w, "turns %d ended, %d failed, %d running; recovered %d, fenced %d\n",
 		s.Turns, s.Failed, len(s.Running), s.Store.Recovered, s.Store.Fenced)
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
-		fmt.Fprintf(w, "telegram @%s connected=%v last update %s %s\n", t.Username, t.Connected, t.LastUpdate.Format(time.DateTime), t.Err)
+		fmt.Fprintf(w, "telegram %s: %s, last update %s%s\n", cmp.Or(t.Username, "(no name yet)"), connected(t.Connected), when(t.LastUpdate), because(t.Err))
 		if t.Hint != "" {
 			fmt.Fprintf(w, "  %s\n", t.Hint)
 		}
 	}
 	if d := s.Discord; d != nil {
-		fmt.Fprintf(w, "discord %s connected=%v last event %s %s\n", d.Username, d.Connected, d.LastEvent.Format(time.DateTime), d.Err)
+		fmt.Fprintf(w, "discord %s: %s, last event %s%s\n", cmp.Or(d.Username, "(no name yet)"), connected(d.Connected), when(d.LastEvent), because(d.Err))
 	}
 	if s.Web != "" {
 		fmt.Fprintf(w, "web %s\n", s.Web)
@@ -111,4 +121,25 @@ func (s *fullStatus) print(w io.Writer) {
 	if s.LastErr != "" {
 		fmt.Fprintf(w, "last store error: %s\n", s.LastErr)
 	}
+}
+
+func connected(yes bool) string {
+	if yes {
+		return "connected"
+	}
+	return "not connected"
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.DateTime)
+}
+
+func because(err string) string {
+	if err == "" {
+		return ""
+	}
+	return ": " + err
 }

@@ -285,7 +285,13 @@ func TestMemoryFull(t *testing.T) {
 	if err := s.Release(t.Context(), b.Lease); err != nil {
 		t.Errorf("release: %v", err)
 	}
+	if err := s.Ping(t.Context()); !errors.Is(err, session.ErrFull) {
+		t.Errorf("ping: got %v; want ErrFull, for nothing can be served", err)
+	}
 	srv.Set("maxmemory", "0")
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("ping with room again: %v", err)
+	}
 	if a := accept(t, s, lane1, "m:2"); a.Outcome != session.AcceptOK || a.Ticket != 2 {
 		t.Errorf("with room again: got outcome %d, ticket %d; want OK, 2", a.Outcome, a.Ticket)
 	}

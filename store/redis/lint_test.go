@@ -17,7 +17,7 @@ import (
 // plain are the commands that Go code of this package may send: reads, and the
 // ones that carry scripts. Everything else writes, or may one day.
 var plain = map[string]string{
-	"Ping": "", "HGet": "", "Info": "", "ConfigGet": "", "Pipeline": "carries scripts", "EvalSha": "by redis.Script", "PSubscribe": "",
+	"Ping": "", "Info": "", "ConfigGet": "", "Pipeline": "carries scripts", "EvalSha": "by redis.Script", "PSubscribe": "",
 	"Load":  "a method of redis.Script and of Store",
 	"Close": "of the client",
 }
@@ -72,7 +72,7 @@ func TestNoWritesOutsideScripts(t *testing.T) {
 			return true
 		})
 	}
-	if !seen["HGet"] || !seen["EvalSha"] {
+	if !seen["Info"] || !seen["EvalSha"] {
 		t.Error("the test saw no command at all: it looks at the wrong thing")
 	}
 }

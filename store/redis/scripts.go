@@ -46,6 +46,7 @@ var (
 
 	scriptCfg   = loadAlone("cfg")
 	scriptStamp = loadAlone("stamp")
+	scriptPing  = loadAlone("ping")
 )
 
 // loadScript joins a script and the prelude. The first line must stay first:

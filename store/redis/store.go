@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -160,17 +159,19 @@ func (s *Store) cfg(ctx context.Context, partitions int, id string, seal bool) (
 	return c, *r.err
 }
 
-// Ping reports whether the store can serve now: the server answers and still
-// holds the data this process began with (F18).
+// Ping reports whether the store can serve now: the server answers, takes
+// writes, and still holds the data this process began with (F18).
 func (s *Store) Ping(ctx context.Context) error {
-	id, err := s.client.HGet(ctx, s.cfgKey(), "id").Result()
-	switch {
-	case errors.Is(err, redis.Nil), err == nil && id != s.id:
-		return ErrWiped
-	case err != nil:
+	var a args
+	a.num(time.Now().UnixMilli())
+	r, err := s.eval(ctx, scriptPing, []string{s.cfgKey()}, a)
+	if err != nil {
 		return fmt.Errorf("redis ping: %w", err)
 	}
-	return nil
+	if id := r.str(); *r.err == nil && id != s.id {
+		return ErrWiped
+	}
+	return *r.err
 }
 
 // Close closes the connections and ends Subscribe. Calls under way fail.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -152,5 +153,32 @@ func TestBackup(t *testing.T) {
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the file was touched: %v", err)
+	}
+}
+
+// A file that is deleted or replaced under a running store is told: what is
+// written to it is gone when the process ends (I1).
+func TestPingMissesItsFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gateway.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "deleted or replaced") {
+		t.Errorf("without its file: %v", err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err == nil {
+		t.Error("with another file in its place: no error")
 	}
 }

@@ -50,6 +50,7 @@ type Store struct {
 	clock func() time.Time
 	log   *slog.Logger
 	lock  *os.File
+	file  os.FileInfo // of path when it was opened
 
 	noSync bool
 
@@ -123,6 +124,9 @@ func Open(ctx context.Context, path string, opt Options) (_ *Store, err error) {
 		s.lock.Close()
 	}()
 	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	if s.file, err = os.Stat(path); err != nil {
 		return nil, err
 	}
 	s.reads = newPool(s.stop, func() (*conn, error) { return dial(s.ctx, path, true) })

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -220,7 +222,12 @@ func (s *Store) Stats(ctx context.Context) (session.Stats, error) {
 
 // Ping implements session.Store. It asks the writer; after a write that failed
 // it writes, unsynced, for a disk that can only be read is a store that is down.
+// What is written to a file that was deleted or replaced is gone at the end of
+// the process, so that is told too.
 func (s *Store) Ping(ctx context.Context) error {
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
+		return fmt.Errorf(wordsGone, s.path)
+	}
 	return s.do(ctx, unsynced, func(t *tx) error {
 		if !s.sick {
 			_, err := t.row(`SELECT value FROM meta WHERE name = 'schema'`, 1)

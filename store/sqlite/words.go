@@ -4,6 +4,7 @@ package sqlite
 const (
 	wordsHeld    = "another gateway (pid %s) uses %s; stop it or set store.url"
 	wordsUnknown = "unknown" // the pid of a lock whose file is empty
+	wordsGone    = "%s was deleted or replaced while the gateway runs: what is written now is lost; stop and put it back"
 	wordsDamaged = "%s is damaged (%s); stop, keep the file, restore a backup or set store.url"
 	wordsForeign = "%s is no store of this gateway; set store.url to another file"
 	wordsNewer   = "%s was written by a newer gateway (schema %d, this one knows %d); update the gateway"
