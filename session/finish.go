@@ -244,7 +244,7 @@ func (t *Turn) View() View {
 }
 
 func (t *Turn) close(end EndKind) {
-	t.Show(func(v *View) { v.Done, v.End, v.Phase = true, end, steer.PhaseIdle })
+	t.Show(func(v *View) { v.Done, v.End, v.Phase, v.Ended = true, end, steer.PhaseIdle, time.Now() })
 }
 
 // tells reports whether an error may be told now: the same one at most once a

@@ -123,9 +123,11 @@ type View struct {
 	Text    string    // of the model's message being shown
 	Tools   []ToolView
 	Notes   []NoteView
-	Notice  string // why nothing moves, for people; empty = all is well
-	Waiting int    // entries in the slot, held ones not counted
-	Done    bool   // the turn is over; what it says is in the outbox
+	Notice  string    // why nothing moves, for people; empty = all is well
+	Waiting int       // entries in the slot, held ones not counted
+	Resumed bool      // an earlier runner began it: a platform may show it already
+	Done    bool      // the turn is over; what it says is in the outbox
+	Ended   time.Time // when it was over
 	End     EndKind
 }
 

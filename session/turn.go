@@ -84,7 +84,7 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 	t.began = time.Now()
 	t.view = View{
 		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
-		Since: b.Lane.TurnAt, Step: t.step,
+		Since: b.Lane.TurnAt, Step: t.step, Resumed: resumed,
 	}
 	for _, e := range b.Lane.Slot {
 		if !e.Held && e.Want == steer.Steer && e.Turn == t.number {

@@ -61,7 +61,7 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time, group bool
 		}
 	}
 	for _, n := range v.Notes[max(0, len(v.Notes)-bubbleNotes):] {
-		c.add(plain, "\n"+wordsNote(n.N, cutUnits(oneLine(n.From), 32), n.Step, n.Sent))
+		c.add(plain, "\n"+wordsNote(cutUnits(oneLine(n.From), 32), n.Step, n.Sent))
 	}
 	if v.Notice != "" {
 		c.add(plain, "\n"+cutUnits(oneLine(v.Notice), 300))
@@ -123,7 +123,15 @@ func coarse(d time.Duration) time.Duration {
 	return d.Truncate(time.Minute)
 }
 
-// closingLine is what stays of the bubble.
+// closingText is what stays of the bubble: one line, and whose notes went in.
+func closingText(v session.View, elapsed time.Duration) string {
+	text := closingLine(v, elapsed)
+	for _, n := range v.Notes[max(0, len(v.Notes)-bubbleNotes):] {
+		text += "\n" + wordsNote(cutUnits(oneLine(n.From), 32), n.Step, n.Sent)
+	}
+	return text
+}
+
 func closingLine(v session.View, elapsed time.Duration) string {
 	took := wordsSteps(v.Step) + ", " + span(elapsed)
 	switch {

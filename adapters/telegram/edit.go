@@ -59,6 +59,8 @@ func (f *follower) showBubble(ctx context.Context, t target, v session.View) tim
 		f.failed(t, "bubble", err)
 		if err != nil {
 			f.edits += 10 // it may stand there all the same: do not send many
+		} else {
+			f.keep(call, id)
 		}
 		return f.rhythm()
 	}
@@ -114,7 +116,7 @@ func (f *follower) close(ctx context.Context, t target, v session.View) {
 		if _, over := f.latest(); !over {
 			return composed{text: wordsRestarting}
 		}
-		return composed{text: closingLine(v, f.elapsed(v))}
+		return composed{text: closingText(v, f.elapsed(v))}
 	}
 	for wait, n := newBackoff(editEvery, time.Minute), 0; n < closeTries && f.bubble != 0 && ctx.Err() == nil; {
 		if f.unseen(t) {

@@ -214,6 +214,9 @@ func (f *follower) run(ctx context.Context) {
 		f.a.log.Warn("turn not shown", "err", err)
 		return
 	}
+	if v, _ := f.latest(); v.Resumed {
+		f.takeOver(ctx)
+	}
 	for {
 		v, over := f.latest()
 		if over || ctx.Err() != nil {
@@ -255,12 +258,16 @@ func (f *follower) unseen(t target) bool {
 }
 
 func (f *follower) elapsed(v session.View) time.Duration {
-	d := time.Since(f.began)
+	now := time.Now()
+	if v.Done && !v.Ended.IsZero() {
+		now = v.Ended // the last edit may go out later
+	}
+	d := now.Sub(f.began)
 	if !v.Since.IsZero() {
 		// By the store's clock, which may be a little ahead of ours.
-		d = max(d, time.Since(v.Since))
+		d = max(d, now.Sub(v.Since))
 	}
-	return d
+	return max(d, 0)
 }
 
 // failed sees to what an error of a frame means for the chat. A frame is never

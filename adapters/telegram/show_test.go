@@ -58,7 +58,7 @@ func TestBubble(t *testing.T) {
 		w.a.Show(v)
 		w.settle(5 * time.Second)
 		m = w.api.Messages(group)[0]
-		want := "Step 3/60 · 6 s\n▸ shell make report · 4 s\ncc <b>&_c*\n✍ note 1 from Ann went in at step 3"
+		want := "Step 3/60 · 6 s\n▸ shell make report · 4 s\ncc <b>&_c*\n✍ note from Ann went in at step 3"
 		if m.Text != want || fmt.Sprint(m.Keyboard) != "[[{Stop stop:17} {Waiting 2 pending}]]" {
 			t.Errorf("bubble %q %v; want %q", m.Text, m.Keyboard, want)
 		}
@@ -67,7 +67,7 @@ func TestBubble(t *testing.T) {
 		w.a.Show(v)
 		w.settle(time.Minute)
 		m = w.api.Messages(group)[0]
-		if m.Text != "✓ 5 steps, 10 min 8 s" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
+		if m.Text != "✓ 5 steps, 10 min 8 s\n✍ note from Ann went in at step 3" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
 			t.Errorf("at the end: %+v", m)
 		}
 		if m.Edits > 60 {
@@ -221,6 +221,49 @@ func TestShowOutOfTime(t *testing.T) {
 		w.settle(time.Minute)
 		if n := len(w.api.Calls("sendMessage")); n != 0 {
 			t.Errorf("%d messages", n)
+		}
+	})
+}
+
+// A turn that another process began has its bubble already: this one goes on
+// with it, and ends it with the time the task took, however late the last edit
+// goes out.
+func TestBubbleTakenOver(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		w.api.Say(ann, ann, "go")
+		began := time.Now()
+		v := view(ann, began, 1)
+		v.Tools = []session.ToolView{{Name: "shell", Args: "make", State: session.ToolRunning, Began: began}}
+		w.a.Show(v)
+		w.settle(4 * time.Second)
+		first := w.api.Messages(ann)
+		if len(first) != 1 || first[0].Keyboard == nil {
+			t.Fatalf("bubble %+v", first)
+		}
+		w.stop()
+		w.close()
+		if m := w.api.Messages(ann)[0]; m.Text != wordsRestarting {
+			t.Errorf("while nothing runs it says %q", m.Text)
+		}
+		w.remake(Options{Docs: w.docs})
+		w.run()
+		v.Resumed, v.Rev = true, 1
+		w.a.Show(v)
+		w.settle(4 * time.Second)
+		v.Rev, v.Done, v.End, v.Ended = 2, true, session.EndAnswered, began.Add(9*time.Second)
+		w.settle(30 * time.Second)
+		w.a.Show(v)
+		w.settle(time.Minute)
+		if all := w.api.Messages(ann); len(all) != 1 || all[0].Text != "✓ 1 step, 9 s" || all[0].Keyboard != nil {
+			t.Errorf("at the end: %+v", all)
+		}
+		// The next turn has a bubble of its own.
+		v = view(ann, time.Now(), 1)
+		v.Turn, v.Resumed = v.Turn+1, true
+		w.a.Show(v)
+		w.settle(5 * time.Second)
+		if n := len(w.api.Messages(ann)); n != 2 {
+			t.Errorf("%d messages; want two bubbles", n)
 		}
 	})
 }

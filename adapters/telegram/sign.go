@@ -25,7 +25,7 @@ var reactions = map[session.FateState]string{
 	session.FateAnswered: "👍",
 	session.FateDropped:  "👎",
 	session.FateFailed:   "💔",
-	session.FateStopped:  "💔",
+	session.FateStopped:  "🫡",
 }
 
 // signs are the status bubbles of sessions in chats that refuse reactions.

@@ -26,7 +26,7 @@ func TestSigns(t *testing.T) {
 		}{
 			{session.FatePending, "👀"}, {session.FateQueued, "😴"}, {session.FateHeld, "😴"}, {session.FateRunning, "😴"},
 			{session.FateAttached, "😴"}, {session.FateSteered, "✍"}, {session.FateAnswered, "👍"}, {session.FateDropped, "👎"},
-			{session.FateFailed, "💔"}, {session.FateStopped, "💔"}, {session.FateAccepted, "💔"},
+			{session.FateFailed, "💔"}, {session.FateStopped, "🫡"}, {session.FateAccepted, "🫡"},
 		} {
 			if err := w.a.Sign(w.ctx, key(ann), fate(msg, c.state)); err != nil {
 				t.Errorf("%s: %v", c.state, err)

@@ -45,14 +45,14 @@ func wordsStep(step, steps int, d time.Duration) string {
 	return fmt.Sprintf("Step %d/%d · %s", step, steps, span(d))
 }
 
-func wordsNote(n int64, from string, step int, sent bool) string {
+func wordsNote(from string, step int, sent bool) string {
 	if from == "" {
 		from = "someone"
 	}
 	if !sent {
-		return fmt.Sprintf("✍ note %d from %s goes in at step %d", n, from, step)
+		return fmt.Sprintf("✍ note from %s goes in at step %d", from, step)
 	}
-	return fmt.Sprintf("✍ note %d from %s went in at step %d", n, from, step)
+	return fmt.Sprintf("✍ note from %s went in at step %d", from, step)
 }
 
 func wordsSteps(n int) string {
