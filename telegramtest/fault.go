@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -154,7 +155,7 @@ func (s *Server) floodLocked(chat int64, cost float64) *refusal {
 	if retry == 0 {
 		return nil
 	}
-	no := &refusal{Code: 429, Description: "Too Many Requests: retry after " + time.Duration(retry*int(time.Second)).String()}
+	no := &refusal{Code: 429, Description: fmt.Sprintf("Too Many Requests: retry after %d", retry)}
 	no.Parameters = &struct {
 		RetryAfter int   `json:"retry_after,omitempty"`
 		MigrateTo  int64 `json:"migrate_to_chat_id,omitempty"`

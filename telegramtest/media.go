@@ -2,6 +2,7 @@ package telegramtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,7 +23,7 @@ func (s *Server) sendFileLocked(method string, p params) (any, *refusal) {
 		return nil, no
 	}
 	kind := strings.ToLower(strings.TrimPrefix(method, "send"))
-	f, ok := p.files[kind]
+	f, ok := p.upload(kind)
 	caption := p.str("caption")
 	switch {
 	case !ok || len(f.data) == 0:
@@ -52,7 +53,31 @@ func (s *Server) sendFileLocked(method string, p params) (any, *refusal) {
 	}
 	m.Text, m.Entities, m.Keyboard = caption, ents, keys
 	m.Kind, m.FileName, m.Data = kind, f.name, f.data
+	s.files[fileOf(m)] = f.data
 	return s.wireLocked(m), nil
+}
+
+// fileOf is the id of a message's file.
+func fileOf(m *Message) string { return fmt.Sprintf("file-%d-%d", m.Chat, m.ID) }
+
+// fileWireLocked is the file as its message tells of it; of a photo there are
+// sizes.
+func (s *Server) fileWireLocked(m *Message) any {
+	id := fileOf(m)
+	f := map[string]any{"file_id": id, "file_unique_id": "u" + id, "file_size": len(m.Data)}
+	switch m.Kind {
+	case "photo":
+		f["width"], f["height"] = 1, 1
+		return []any{f}
+	case "voice", "audio":
+		f["duration"] = 1
+	case "video", "animation":
+		f["width"], f["height"], f["duration"] = 1, 1, 1
+	}
+	if m.Kind != "voice" {
+		f["file_name"] = m.FileName
+	}
+	return f
 }
 
 func isPicture(data []byte) bool {

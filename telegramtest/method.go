@@ -23,7 +23,9 @@ func (s *Server) do(ctx context.Context, method string, p params) (any, *refusal
 	switch method {
 	case "getMe":
 		return map[string]any{"id": BotID, "is_bot": true, "first_name": "Cox", "username": s.username,
-			"can_join_groups": true, "can_read_all_group_messages": s.SeesAll}, nil
+			"can_join_groups": true, "can_read_all_group_messages": s.SeesAll, "supports_inline_queries": false,
+			"can_connect_to_business": false, "has_main_web_app": false, "has_topics_enabled": false, "allows_users_to_create_topics": false,
+			"can_manage_bots": false, "supports_join_request_queries": false}, nil
 	case "sendMessage":
 		return s.sendMessageLocked(p)
 	case "editMessageText":
@@ -177,7 +179,10 @@ func (s *Server) keysLocked(p params) ([][]Button, *refusal) {
 			if b.Text == "" {
 				return nil, badRequest("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
 			}
-			if len(b.Data) == 0 || len(b.Data) > 64 {
+			switch {
+			case b.URL != "" && !linkable(b.URL):
+				return nil, badRequest("BUTTON_URL_INVALID")
+			case b.URL == "" && len(b.Data) == 0 || len(b.Data) > 64:
 				return nil, badRequest("BUTTON_DATA_INVALID")
 			}
 		}
@@ -259,11 +264,14 @@ func (s *Server) draftLocked(p params) (any, *refusal) {
 	return true, nil
 }
 
+var actions = []string{"typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice", "upload_document",
+	"choose_sticker", "find_location", "record_video_note", "upload_video_note"}
+
 func (s *Server) actionLocked(p params) (any, *refusal) {
 	if _, no := s.placeLocked(p); no != nil {
 		return nil, no
 	}
-	if p.str("action") != "typing" {
+	if !slices.Contains(actions, p.str("action")) {
 		return nil, badRequest("wrong parameter action in request")
 	}
 	return true, nil
@@ -353,13 +361,35 @@ func (s *Server) addLocked(chat int64) *Message {
 }
 
 func (s *Server) wireLocked(m *Message) map[string]any {
-	out := map[string]any{"message_id": m.ID, "date": m.At.Add(s.Skew).Unix(), "chat": s.chatWireLocked(m.Chat), "text": m.Text,
+	out := map[string]any{"message_id": m.ID, "date": m.At.Add(s.Skew).Unix(), "chat": s.chatWireLocked(m.Chat),
 		"from": User{ID: BotID, IsBot: true, FirstName: "Cox", Username: s.username}}
+	if m.From != 0 {
+		out["from"] = s.userLocked(m.From)
+	}
+	text, ents := "text", "entities"
+	switch {
+	case m.Kind != "":
+		text, ents = "caption", "caption_entities"
+		out[m.Kind] = s.fileWireLocked(m)
+	case m.Rich != "":
+		out["rich_message"] = map[string]any{"blocks": []any{}}
+	}
+	if m.Text != "" {
+		out[text] = m.Text
+	}
+	if r := s.messages[m.Chat][m.ReplyTo]; r != nil {
+		to := *r
+		to.ReplyTo = 0 // the reply shows one step back
+		out["reply_to_message"] = s.wireLocked(&to)
+	}
+	if m.Edits > 0 {
+		out["edit_date"] = m.Changed.Add(s.Skew).Unix()
+	}
 	if m.Thread != 0 {
 		out["message_thread_id"], out["is_topic_message"] = m.Thread, true
 	}
 	if len(m.Entities) > 0 {
-		out["entities"] = m.Entities
+		out[ents] = m.Entities
 	}
 	if len(m.Keyboard) > 0 {
 		out["reply_markup"] = map[string]any{"inline_keyboard": m.Keyboard}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // params are the parameters of a request in any of its three forms.
@@ -80,6 +81,16 @@ func (p params) all() map[string]any {
 		out[k] = x
 	}
 	return out
+}
+
+// upload gives the file of a field: the part of its name, or the one its text
+// points at with attach://.
+func (p params) upload(name string) (upload, bool) {
+	if part, ok := strings.CutPrefix(p.form.Get(name), "attach://"); ok {
+		name = part
+	}
+	f, ok := p.files[name]
+	return f, ok
 }
 
 func (p params) has(name string) bool {

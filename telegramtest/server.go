@@ -93,6 +93,7 @@ type Message struct {
 	Chat     int64
 	Thread   int
 	FromBot  bool
+	From     int64 // the person; 0 = unknown, or the bot
 	Text     string
 	Entities []Entity
 	Keyboard [][]Button
@@ -121,8 +122,12 @@ type Entity struct {
 // A Button is one button of an inline keyboard.
 type Button struct {
 	Text string `json:"text"`
-	Data string `json:"callback_data"`
+	Data string `json:"callback_data,omitempty"`
+	URL  string `json:"url,omitempty"` // instead of data
 }
+
+// String gives what the button says and what a press sends.
+func (b Button) String() string { return "{" + b.Text + " " + b.Data + b.URL + "}" }
 
 // A Call is one request as the server understood it.
 type Call struct {

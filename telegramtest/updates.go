@@ -26,10 +26,7 @@ func (s *Server) getUpdates(ctx context.Context, p params) (any, *refusal) {
 			s.mu.Unlock()
 			return nil, badRequest("can't parse allowed_updates")
 		}
-		s.allowed = make(map[string]bool)
-		for _, k := range kinds {
-			s.allowed[k] = true
-		}
+		s.allowLocked(kinds)
 	} else {
 		s.problemLocked("getUpdates without allowed_updates: the server keeps what was asked for before")
 	}
@@ -40,6 +37,7 @@ func (s *Server) getUpdates(ctx context.Context, p params) (any, *refusal) {
 	offset := p.int("offset")
 	s.forgetLocked(offset)
 	s.asked = max(s.asked, offset)
+	s.changeLocked() // what it confirms is gone
 	wait := time.NewTimer(time.Duration(min(p.int("timeout"), 50)) * time.Second)
 	defer wait.Stop()
 	timedOut := p.int("timeout") == 0
@@ -86,13 +84,35 @@ func (s *Server) forgetLocked(offset int64) {
 var kinds = []string{"message", "edited_message", "channel_post", "edited_channel_post", "callback_query", "inline_query", "poll",
 	"my_chat_member", "chat_member", "chat_join_request", "message_reaction", "message_reaction_count", "stopped_message_generation"}
 
+// onlyNamed are the kinds that come only when they are named.
+var onlyNamed = []string{"chat_member", "message_reaction", "message_reaction_count"}
+
+// allowLocked sets the kinds that come from now on; none = the default.
+func (s *Server) allowLocked(list []string) {
+	s.allowed = nil
+	if len(list) == 0 {
+		return
+	}
+	s.allowed = make(map[string]bool)
+	for _, k := range list {
+		s.allowed[k] = true
+	}
+}
+
+func (s *Server) wantedLocked(kind string) bool {
+	if s.allowed == nil {
+		return !slices.Contains(onlyNamed, kind)
+	}
+	return s.allowed[kind] || !slices.Contains(kinds, kind)
+}
+
 func (s *Server) readyLocked(offset int64, limit int) []json.RawMessage {
 	out := []json.RawMessage{}
 	for _, q := range s.queue {
 		if q.id < offset { // came while the poll was out
 			continue
 		}
-		if s.allowed != nil && !s.allowed[q.kind] && slices.Contains(kinds, q.kind) {
+		if !s.wantedLocked(q.kind) {
 			continue
 		}
 		if len(out) < limit {

@@ -47,6 +47,9 @@ func (s *Server) setWebhookLocked(p params) (any, *refusal) {
 	if !p.has("allowed_updates") {
 		s.problemLocked("setWebhook without allowed_updates: the server keeps what was asked for before")
 	}
+	if h.url == "" { // takes it away
+		return s.deleteWebhookLocked(p)
+	}
 	if len(h.url) < 8 || h.url[:8] != "https://" {
 		return nil, badRequest("bad webhook: An HTTPS URL must be provided for webhook")
 	}
@@ -60,9 +63,8 @@ func (s *Server) setWebhookLocked(p params) (any, *refusal) {
 		s.queue = nil
 	}
 	s.hook = h
-	s.allowed = make(map[string]bool)
-	for _, k := range h.allowed {
-		s.allowed[k] = true
+	if p.has("allowed_updates") {
+		s.allowLocked(h.allowed)
 	}
 	return true, nil
 }
@@ -104,7 +106,7 @@ func (s *Server) Push(ctx context.Context, handler http.Handler) {
 			seen := make(map[int64]bool)
 			for _, q := range slices.Clone(s.queue) {
 				chat := chatOf(q.raw)
-				if s.allowed != nil && !s.allowed[q.kind] && slices.Contains(kinds, q.kind) {
+				if !s.wantedLocked(q.kind) {
 					s.dropLocked(q.id)
 					continue
 				}

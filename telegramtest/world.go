@@ -179,8 +179,8 @@ func (s *Server) Edit(chat, from int64, msg int, text string, more ...Fields) {
 }
 
 func (s *Server) sayLocked(m *Message, from int64, more []Fields) map[string]any {
+	m.From = from
 	wire := s.wireLocked(m)
-	wire["from"] = s.userLocked(from)
 	m.Entities = nil
 	for _, at := range found.FindAllStringSubmatchIndex(m.Text, -1) {
 		e := Entity{Type: "mention", Offset: unitsOf(m.Text[:at[2]]), Length: unitsOf(m.Text[at[2]:at[3]])}

@@ -27,7 +27,7 @@ func (c *clock) saw(date string) {
 	if err != nil {
 		return // a proxy's answer, or none
 	}
-	d := t.Sub(time.Now())
+	d := time.Until(t)
 	if d.Abs() < skewLeast {
 		d = 0
 	}

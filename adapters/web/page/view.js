@@ -360,14 +360,26 @@ function pretty(args) {
   }
 }
 
+// subjects are the names under which tools take what a call is about.
+const subjects = ['command', 'path', 'pattern', 'query', 'url', 'id'];
+
+// shortArgs is a call's arguments for people, as the live view has them: what it
+// is about first, bare, then the other short ones by name.
 function shortArgs(args) {
-  let text = args;
+  let fields;
   try {
-    text = Object.values(JSON.parse(args)).map((v) => (typeof v === 'string' ? v : JSON.stringify(v))).join(' · ');
+    fields = Object.entries(JSON.parse(args));
   } catch {
-    // shown as it is
+    return args.slice(0, 160);
   }
-  return text.replace(/\s+/g, ' ').slice(0, 160);
+  const text = (v) => (typeof v === 'string' ? v : JSON.stringify(v));
+  let about = fields.findIndex(([name]) => subjects.includes(name));
+  if (about < 0) about = fields.findIndex(([, v]) => typeof v === 'string');
+  const words = about < 0 ? [] : [text(fields[about][1])];
+  fields.forEach(([name, v], i) => {
+    if (i !== about && text(v).length <= 40) words.push(`${name}=${text(v)}`);
+  });
+  return words.join(' ').slice(0, 160);
 }
 
 // notesIn counts what was steered into a task, for its folded line.
