@@ -23,6 +23,8 @@ need go golang
 need gcc gcc # the race detector
 need redis-server redis-server
 need chromium chromium
+need node nodejs
+need npm npm
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -32,8 +34,10 @@ bad=$(gofmt -l $(git ls-files '*.go'))
 step "go vet"
 go vet ./...
 go vet -tags failpoints ./cmd/gateway
+go vet -tags interop ./interop
 step "staticcheck"
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags interop ./interop
 step "go mod tidy"
 go mod tidy -diff
 
@@ -44,6 +48,9 @@ if [ "$quick" = quick ]; then
 fi
 step "tests, with the race detector"
 go test -race -timeout 15m ./...
+step "the fakes, judged by grammY and discord.js"
+(cd interop && npm ci --no-audit --no-fund)
+go test -count=1 -tags interop -timeout 5m ./interop
 step "10,000 simulated schedules"
 go test ./sim -run 'TestSeeds' -seeds 10000 -timeout 15m
 step "200 kills of the built gateway on each store"

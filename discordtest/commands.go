@@ -2,11 +2,12 @@ package discordtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
-	"time"
 	"unicode/utf8"
 )
 
+// goodComponents checks rows of buttons, or of one select menu.
 func goodComponents(raw json.RawMessage) bool {
 	if len(raw) == 0 || string(raw) == "null" {
 		return true
@@ -15,8 +16,9 @@ func goodComponents(raw json.RawMessage) bool {
 		Type       int
 		Components []struct {
 			Type, Style int
-			Label       string
+			Label, URL  string
 			CustomID    string `json:"custom_id"`
+			Options     []struct{ Label, Value string }
 		}
 	}
 	if json.Unmarshal(raw, &rows) != nil || len(rows) > 5 {
@@ -28,11 +30,26 @@ func goodComponents(raw json.RawMessage) bool {
 			return false
 		}
 		for _, b := range row.Components {
-			if b.Type != 2 || b.Style < 1 || b.Style > 4 || b.Label == "" || utf8.RuneCountInString(b.Label) > 80 ||
-				b.CustomID == "" || utf8.RuneCountInString(b.CustomID) > 100 || ids[b.CustomID] {
+			if b.Type == 2 && b.Style == 5 && b.Label != "" && b.URL != "" && b.CustomID == "" {
+				continue // a link
+			}
+			if b.CustomID == "" || utf8.RuneCountInString(b.CustomID) > 100 || ids[b.CustomID] {
 				return false
 			}
 			ids[b.CustomID] = true
+			switch {
+			case b.Type == 2 && b.Style >= 1 && b.Style <= 4 && b.Label != "" && utf8.RuneCountInString(b.Label) <= 80:
+			case b.Type == 3 && len(row.Components) == 1 && len(b.Options) >= 1 && len(b.Options) <= 25:
+				values := map[string]bool{}
+				for _, o := range b.Options {
+					if o.Label == "" || o.Value == "" || utf8.RuneCountInString(o.Label) > 100 || utf8.RuneCountInString(o.Value) > 100 || values[o.Value] {
+						return false
+					}
+					values[o.Value] = true
+				}
+			default:
+				return false
+			}
 		}
 	}
 	return true
@@ -40,62 +57,56 @@ func goodComponents(raw json.RawMessage) bool {
 
 var commandName = regexp.MustCompile(`^[-_\p{Ll}\p{N}]{1,32}$`)
 
+// menuName is what a message command may be called; it has no description.
+var menuName = regexp.MustCompile(`^[^\n]{1,32}$`)
+
 func (s *Server) setCommandsLocked(data []byte) (any, *refusal) {
 	var list []struct {
 		Name, Description string
+		Type              int
 		Options           []struct {
 			Type              int
 			Name, Description string
 			Required          bool
 		}
 	}
-	if json.Unmarshal(data, &list) != nil || len(list) > 100 {
+	if json.Unmarshal(data, &list) != nil {
 		return nil, invalid("commands")
 	}
-	seen := map[string]bool{}
+	seen, kinds := map[string]bool{}, map[int]int{}
 	for _, c := range list {
-		if n := utf8.RuneCountInString(c.Description); !commandName.MatchString(c.Name) || n < 1 || n > 100 || seen[c.Name] {
+		if c.Type == 0 {
+			c.Type = 1
+		}
+		kinds[c.Type]++
+		n, key := utf8.RuneCountInString(c.Description), fmt.Sprint(c.Type, c.Name)
+		good := c.Type == 1 && commandName.MatchString(c.Name) && n >= 1 && n <= 100 ||
+			c.Type == 3 && menuName.MatchString(c.Name) && n == 0 && len(c.Options) == 0
+		if !good || seen[key] {
 			return nil, invalid("commands")
 		}
-		seen[c.Name] = true
+		seen[key] = true
 		for _, o := range c.Options {
 			if n := utf8.RuneCountInString(o.Description); !commandName.MatchString(o.Name) || n < 1 || n > 100 || o.Type != 3 {
 				return nil, invalid("options")
 			}
 		}
 	}
+	if kinds[1] > 100 || kinds[3] > 5 { // Discord's limits
+		return nil, invalid("commands")
+	}
 	s.commands = data
-	return json.RawMessage(data), nil
-}
-
-func (s *Server) ackLocked(id, token string, data []byte) (any, *refusal) {
-	var q struct{ Type int }
-	i := s.asked[token]
-	switch {
-	case i == nil || i.id != id || time.Since(i.at) > 3*time.Second:
-		return nil, &refusal{status: 404, code: 10062, message: "Unknown interaction"}
-	case i.acked != 0:
-		s.problemLocked("interaction %s was answered twice", id)
-		return nil, &refusal{status: 400, code: 40060, message: "Interaction has already been acknowledged."}
-	case json.Unmarshal(data, &q) != nil || q.Type != 4 && q.Type != 5 && q.Type != 6 || q.Type == 6 && i.kind != 3:
-		return nil, invalid("type")
+	var out []map[string]any
+	_ = json.Unmarshal(data, &out)
+	for _, o := range out {
+		o["id"], o["application_id"], o["version"] = s.idLocked(), AppID, "1"
+		o["default_member_permissions"], o["nsfw"] = nil, false
+		if o["type"] == nil {
+			o["type"] = 1
+		}
+		if o["description"] == nil {
+			o["description"] = ""
+		}
 	}
-	i.acked = q.Type
-	return nil, nil
-}
-
-func (s *Server) completeLocked(token string, data []byte) (any, *refusal) {
-	var q outgoing
-	i := s.asked[token]
-	if i == nil || i.acked != 5 {
-		return nil, &refusal{status: 404, code: 10015, message: "Unknown Webhook"}
-	}
-	if json.Unmarshal(data, &q) != nil || q.Content == nil || *q.Content == "" {
-		return nil, invalid("content")
-	}
-	if no := s.checkLocked(&q); no != nil {
-		return nil, no
-	}
-	i.content = *q.Content
-	return map[string]any{"id": i.id, "content": i.content}, nil
+	return out, nil
 }

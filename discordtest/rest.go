@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +23,9 @@ type refusal struct {
 
 func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 	path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/api/v9/")
+	if !ok {
+		path, ok = strings.CutPrefix(r.URL.EscapedPath(), "/api/v10/")
+	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if !ok || err != nil {
 		http.NotFound(w, r)
@@ -42,6 +46,15 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out, no := any(nil), s.faulted(f)
+	bucket, left := bucketOf(r.Method, path), room{limit: 1000, remaining: 999, reset: time.Second}
+	if channel, ok := strings.CutPrefix(bucket, "POST messages "); ok && no == nil {
+		var free bool
+		if left, free = s.roomLocked(channel); !free {
+			secs := left.reset.Seconds()
+			f = &Fault{Status: http.StatusTooManyRequests, RetryAfter: secs}
+			no = s.faulted(f)
+		}
+	}
 	if no == nil {
 		out, no = s.doLocked(r, path, data)
 	}
@@ -53,12 +66,16 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 		c.Status = http.StatusNoContent
 	}
 	s.calls = append(s.calls, c)
+	s.countLocked(f, c.Status)
 	body, _ := json.Marshal(out)
 	s.changeLocked()
 	s.mu.Unlock()
 	switch {
 	case f != nil && f.LoseReply:
 		panic(http.ErrAbortHandler)
+	case f != nil && f.Raw != nil:
+		f.Raw.write(w)
+		return
 	case f != nil && f.HTML != 0:
 		if f.RetryAfter > 0 {
 			w.Header().Set("Retry-After", fmt.Sprint(int(f.RetryAfter)))
@@ -68,14 +85,40 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "<html>something between</html>")
 		return
 	case no != nil:
+		left.write(w.Header(), bucket)
 		writeRefusal(w, f, no)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	left.write(w.Header(), bucket)
+	if out != nil { // a 204 has no type: clients decode what has one
+		w.Header().Set("Content-Type", "application/json")
+	}
 	w.WriteHeader(c.Status)
 	if out != nil {
 		_, _ = w.Write(body)
 	}
+}
+
+// bucketOf names what calls share a limit. Ids that do not count are left out.
+func bucketOf(method, path string) string {
+	p := strings.Split(path, "/")
+	if p[0] == "channels" && len(p) == 3 && p[2] == "messages" {
+		return method + " messages " + p[1]
+	}
+	return method + " " + strings.Join(p[:min(len(p), 2)], " ")
+}
+
+func (r *Raw) write(w http.ResponseWriter) {
+	for k, v := range r.Header {
+		w.Header().Set(k, v)
+	}
+	var text string
+	if json.Unmarshal(r.Body, &text) != nil {
+		text = string(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(r.Status)
+	_, _ = io.WriteString(w, text)
 }
 
 func (s *Server) faulted(f *Fault) *refusal {
@@ -84,6 +127,8 @@ func (s *Server) faulted(f *Fault) *refusal {
 		return nil
 	case f.HTML != 0:
 		return &refusal{status: f.HTML}
+	case f.Raw != nil:
+		return &refusal{status: f.Raw.Status}
 	}
 	return &refusal{status: f.Status, code: f.Code, message: f.Message}
 }
@@ -95,13 +140,16 @@ func writeRefusal(w http.ResponseWriter, f *Fault, no *refusal) {
 	}
 	if f != nil && no.status == http.StatusTooManyRequests {
 		o = map[string]any{"message": "You are being rate limited.", "retry_after": f.RetryAfter, "global": f.Global}
-		w.Header().Set("Retry-After", fmt.Sprint(int(f.RetryAfter)))
+		w.Header().Set("Retry-After", fmt.Sprint(math.Ceil(f.RetryAfter)))
 		w.Header().Set("X-RateLimit-Reset-After", fmt.Sprint(f.RetryAfter))
 		w.Header().Set("X-RateLimit-Remaining", "0")
 		w.Header().Set("X-RateLimit-Scope", "user")
 		if f.Global {
 			w.Header().Set("X-RateLimit-Global", "true")
 			w.Header().Set("X-RateLimit-Scope", "global")
+		}
+		if f.Shared {
+			w.Header().Set("X-RateLimit-Scope", "shared")
 		}
 	}
 	body, _ := json.Marshal(o)
@@ -113,28 +161,52 @@ func writeRefusal(w http.ResponseWriter, f *Fault, no *refusal) {
 // doLocked does one call. No output means 204.
 func (s *Server) doLocked(r *http.Request, path string, data []byte) (any, *refusal) {
 	p := strings.Split(path, "/")
-	open := p[0] == "interactions" || p[0] == "webhooks" || p[0] == "gateway"
+	for i := range p {
+		if word, err := url.PathUnescape(p[i]); err == nil {
+			p[i] = word // some clients write %40me
+		}
+	}
+	open := p[0] == "interactions" || p[0] == "webhooks" || p[0] == "gateway" && len(p) == 1
 	if !open && r.Header.Get("Authorization") != "Bot "+Token {
 		return nil, &refusal{status: 401, message: "401: Unauthorized"}
 	}
-	if len(data) > 0 && r.Header.Get("Content-Type") != "application/json" {
+	if form, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary="); ok {
+		var files []any
+		if data, files = s.formLocked(data, form); data == nil {
+			return nil, &refusal{status: 400, code: 50035, message: "Invalid Form Body"}
+		}
+		s.uploaded = files
+		defer func() { s.uploaded = nil }()
+	} else if len(data) > 0 && r.Header.Get("Content-Type") != "application/json" {
 		return nil, &refusal{status: 400, code: 50109, message: "The request body contains invalid JSON."}
 	}
 	switch is := func(method string, n int) bool { return r.Method == method && len(p) == n }; {
 	case p[0] == "gateway" && is("GET", 1):
 		return map[string]any{"url": "ws" + strings.TrimPrefix(s.url, "http")}, nil
+	case p[0] == "gateway" && is("GET", 2) && p[1] == "bot":
+		return map[string]any{"url": "ws" + strings.TrimPrefix(s.url, "http"), "shards": 1, "session_start_limit": map[string]any{
+			"total": 1000, "remaining": max(s.logins, 0), "reset_after": 14400000, "max_concurrency": 1}}, nil
+	case p[0] == "users" && p[1] == "@me" && is("GET", 2):
+		return botUser, nil
+	case p[0] == "users" && is("POST", 3) && p[1] == "@me" && p[2] == "channels":
+		return s.dmLocked(data)
 	case p[0] == "applications" && is("PUT", 3) && p[1] == AppID && p[2] == "commands":
 		return s.setCommandsLocked(data)
 	case p[0] == "interactions" && is("POST", 4):
-		return s.ackLocked(p[1], p[2], data)
-	case p[0] == "webhooks" && is("PATCH", 5) && p[1] == AppID && p[4] == "@original":
-		return s.completeLocked(p[2], data)
+		return s.ackLocked(p[1], p[2], data, r.URL.Query().Get("with_response") == "true")
+	case p[0] == "webhooks" && len(p) >= 3 && p[1] == AppID:
+		return s.webhookLocked(r.Method, p[2], p[3:], data)
 	case p[0] != "channels" || len(p) < 2:
 		return nil, &refusal{status: 404, message: "404: Not Found"}
 	}
 	c := s.channels[p[1]]
-	if c == nil {
+	switch {
+	case c == nil:
 		return nil, &refusal{status: 404, code: 10003, message: "Unknown Channel"}
+	case s.kicked[c.Guild]:
+		return nil, &refusal{status: 403, code: 50001, message: "Missing Access"}
+	case s.out[c.Guild]:
+		return nil, &refusal{status: 503, message: "503: Service Unavailable"}
 	}
 	switch is := func(method string, n int) bool { return r.Method == method && len(p) == n }; {
 	case is("GET", 2):
@@ -144,12 +216,19 @@ func (s *Server) doLocked(r *http.Request, path string, data []byte) (any, *refu
 		if json.Unmarshal(data, &q) != nil || q.Archived == nil {
 			return nil, invalid("archived")
 		}
-		c.Archived = *q.Archived
+		if c.Locked {
+			return nil, &refusal{status: 403, code: 50013, message: "Missing Permissions"}
+		}
+		s.archiveLocked(c, *q.Archived)
 		return s.channelLocked(c), nil
 	case is("POST", 3) && p[2] == "typing":
 		return nil, nil
 	case is("POST", 3) && p[2] == "messages":
 		return s.sendLocked(c, data)
+	case is("POST", 3) && p[2] == "threads":
+		return s.openThreadLocked(c, "", data)
+	case is("POST", 5) && p[2] == "messages" && p[4] == "threads":
+		return s.openThreadLocked(c, p[3], data)
 	case is("GET", 3) && p[2] == "messages":
 		return s.historyLocked(c, r.URL.Query())
 	}
@@ -161,14 +240,22 @@ func (s *Server) doLocked(r *http.Request, path string, data []byte) (any, *refu
 	case m == nil:
 		return nil, &refusal{status: 404, code: 10008, message: "Unknown Message"}
 	case r.Method == "GET" && len(p) == 4:
-		return s.objectLocked(m), nil
+		o := s.objectLocked(m)
+		if s.onGet != nil {
+			s.onGet(o)
+		}
+		return o, nil
 	case c.Archived:
 		return nil, &refusal{status: 400, code: 50083, message: "Thread is archived"}
 	case r.Method == "PATCH" && len(p) == 4:
 		return s.editLocked(m, data)
+	case r.Method == "DELETE" && len(p) == 4 && m.Author.ID == BotID:
+		s.messages[c.ID] = slices.DeleteFunc(s.messages[c.ID], func(x *Message) bool { return x == m })
+		s.dispatchLocked("MESSAGE_DELETE", withGuild(map[string]any{"id": m.ID, "channel_id": c.ID}, c.Guild))
+		return nil, nil
 	case len(p) == 7 && p[4] == "reactions" && p[6] == "@me":
-		emoji, err := url.PathUnescape(p[5])
-		if err != nil || emoji == "" {
+		emoji := p[5]
+		if emoji == "" {
 			return nil, &refusal{status: 400, code: 10014, message: "Unknown Emoji"}
 		}
 		if c.NoReactions {
@@ -177,10 +264,13 @@ func (s *Server) doLocked(r *http.Request, path string, data []byte) (any, *refu
 		if m.Reactions == nil {
 			m.Reactions = map[string]bool{}
 		}
-		if r.Method == "PUT" {
-			m.Reactions[emoji] = true
-		} else {
+		kind, had := "MESSAGE_REACTION_ADD", m.Reactions[emoji]
+		if m.Reactions[emoji] = true; r.Method == "DELETE" {
+			kind = "MESSAGE_REACTION_REMOVE"
 			delete(m.Reactions, emoji)
+		}
+		if had == (r.Method == "DELETE") {
+			s.reactedLocked(kind, c.Guild, c.ID, m.ID, BotID, emoji)
 		}
 		return nil, nil
 	}
@@ -238,7 +328,7 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 		return nil, &refusal{status: 400, code: 160005, message: "Thread is locked"}
 	case c.Type == TypeForum:
 		return nil, &refusal{status: 400, code: 50008, message: "Cannot send messages in a non-text channel"}
-	case q.Content == nil || strings.TrimSpace(*q.Content) == "":
+	case (q.Content == nil || strings.TrimSpace(*q.Content) == "") && len(s.uploaded) == 0:
 		return nil, &refusal{status: 400, code: 50006, message: "Cannot send an empty message"}
 	case len(q.Nonce) > 25:
 		return nil, invalid("nonce")
@@ -247,8 +337,18 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 	case q.Flags&^(1<<2|1<<12) != 0:
 		return nil, invalid("flags")
 	}
-	m := &Message{ID: s.idLocked(), Channel: c.ID, Author: botUser, Content: strings.TrimSpace(*q.Content), Nonce: q.Nonce,
+	if q.Nonce == "" || !q.Enforce {
+		s.problemLocked("a message without an enforced nonce: a retry could double it")
+	}
+	content := ""
+	if q.Content != nil {
+		content = strings.TrimSpace(*q.Content)
+	}
+	m := &Message{ID: s.idLocked(), Channel: c.ID, Author: botUser, Content: content, Nonce: q.Nonce,
 		Components: q.Components, Flags: q.Flags, Silent: q.Flags&(1<<12) != 0}
+	if len(s.uploaded) > 0 {
+		m.Extra = map[string]any{"attachments": s.uploaded}
+	}
 	if q.Reference != nil {
 		m.ReplyTo = q.Reference.MessageID
 		if s.findLocked(c.ID, m.ReplyTo) == nil {
@@ -257,21 +357,20 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 			}
 			m.ReplyTo = ""
 		}
+		if m.ReplyTo != "" {
+			m.Type = 19
+		}
 	}
 	if q.Enforce {
 		// The same author and nonce within the past few minutes: whichever channel.
-		if id, ok := s.nonces[q.Nonce]; ok {
-			for _, list := range s.messages {
-				for _, old := range list {
-					if old.ID == id {
-						return s.objectLocked(old), nil
-					}
-				}
+		if old, ok := s.nonces[q.Nonce]; ok && time.Since(old.at) < nonceLife {
+			if m := s.findLocked(old.channel, old.message); m != nil {
+				return s.objectLocked(m), nil
 			}
 		}
-		s.nonces[q.Nonce] = m.ID
+		s.nonces[q.Nonce] = nonce{c.ID, m.ID, time.Now()}
 	}
-	c.Archived = false // a send opens an archived thread
+	s.archiveLocked(c, false) // a send opens an archived thread
 	s.messages[c.ID] = append(s.messages[c.ID], m)
 	o := s.objectLocked(m)
 	s.dispatchLocked("MESSAGE_CREATE", o)
@@ -302,8 +401,16 @@ func (s *Server) editLocked(m *Message, data []byte) (any, *refusal) {
 	if q.Components != nil {
 		m.Components = q.Components
 	}
+	return s.changedLocked(m), nil
+}
+
+// changedLocked tells that a message of the bot was changed.
+func (s *Server) changedLocked(m *Message) map[string]any {
 	m.Edits++
-	return s.objectLocked(m), nil
+	m.edited = time.Now().UTC().Format(time.RFC3339Nano)
+	o := s.objectLocked(m)
+	s.dispatchLocked("MESSAGE_UPDATE", o)
+	return o
 }
 
 func (s *Server) historyLocked(c *Channel, q url.Values) (any, *refusal) {
@@ -314,21 +421,26 @@ func (s *Server) historyLocked(c *Channel, q url.Values) (any, *refusal) {
 	if err != nil || limit < 1 || limit > 100 {
 		return nil, invalid("limit")
 	}
-	var list []*Message
-	for _, m := range s.messages[c.ID] {
-		if after := q.Get("after"); after == "" || less(after, m.ID) {
-			list = append(list, m)
-		}
-	}
+	list := slices.Clone(s.messages[c.ID])
 	slices.SortStableFunc(list, func(a, b *Message) int {
 		if less(a.ID, b.ID) {
 			return -1
 		}
 		return 1
 	})
-	if len(list) > limit {
+	after, around := q.Get("after"), q.Get("around")
+	if around != "" {
+		at := slices.IndexFunc(list, func(m *Message) bool { return !less(m.ID, around) })
+		from := max(at-limit/2, 0)
+		list = list[from:min(from+limit, len(list))]
+	}
+	list = slices.DeleteFunc(list, func(m *Message) bool {
+		return after != "" && !less(after, m.ID) || q.Get("before") != "" && !less(m.ID, q.Get("before"))
+	})
+	if len(list) > limit && after != "" {
 		list = list[:limit] // those next to after
 	}
+	list = list[max(len(list)-limit, 0):]
 	out := []any{}
 	for _, m := range slices.Backward(list) { // newest first
 		out = append(out, s.blankLocked(s.objectLocked(m)))

@@ -31,6 +31,11 @@ type Server struct {
 	// NoContent: the message content intent is not granted: asking for it
 	// closes with 4014. Set before use.
 	NoContent bool
+	// Limit is how many messages a channel takes in Window; one more is answered
+	// 429 with the headers that say so. 0 = the headers are there, nothing is
+	// refused. Set before use.
+	Limit  int
+	Window time.Duration
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
@@ -38,9 +43,18 @@ type Server struct {
 	users    map[string]User
 	channels map[string]*Channel
 	messages map[string][]*Message // by channel, oldest first
-	nonces   map[string]string     // nonce → message id
+	nonces   map[string]nonce
 	files    map[string][]byte
 	asked    map[string]*interaction // by token
+	roles    map[string][]string     // by user
+	dms      map[string]string       // user → DM channel
+	onGet    func(map[string]any)
+	out      map[string]bool        // guilds that are unavailable
+	kicked   map[string]bool        // guilds the bot was thrown out of
+	sends    map[string][]time.Time // by channel, within Window
+	uploaded []any                  // the files of the call being done
+	invalid  int                    // answers that Discord counts against the bot's address
+	logins   int                    // session_start_limit.remaining
 	commands json.RawMessage
 	calls    []Call
 	faults   []*Fault
@@ -59,6 +73,21 @@ type User struct {
 	Bot        bool   `json:"bot,omitempty"`
 }
 
+// MarshalJSON writes a user with what every one has.
+func (u User) MarshalJSON() ([]byte, error) {
+	type plain User
+	name := &u.GlobalName
+	if *name == "" {
+		name = nil
+	}
+	return json.Marshal(struct {
+		plain
+		GlobalName    *string `json:"global_name"` // null where there is none
+		Discriminator string  `json:"discriminator"`
+		Avatar        *string `json:"avatar"`
+	}{plain(u), name, "0", nil})
+}
+
 // Channel types.
 const (
 	TypeText   = 0
@@ -71,13 +100,15 @@ const (
 type Channel struct {
 	ID          string
 	Guild       string // empty = a DM
+	Name        string
 	Type        int
 	Parent      string // of a thread
 	Owner       string // who opened a thread
 	Archived    bool   // edits and reactions answer 50083
-	Locked      bool   // sends answer 160005
+	Locked      bool   // sends answer 160005, opening it again 50013
 	NoSend      int    // a send answers 403 with this code: 50001, 50007, 50013
 	NoReactions bool   // a reaction answers 403 50013
+	NoThreads   bool   // opening a thread answers 403 50013
 	Hidden      bool   // not told of at READY: it must be asked for
 }
 
@@ -95,7 +126,9 @@ type Message struct {
 	Edits       int
 	Silent      bool
 	Extra       map[string]any // fields of the object beside these
+	made        time.Time      // when it was first shown
 	edited      string
+	asked       *interaction // it answers
 }
 
 // A Call is one REST request as the server understood it.
@@ -106,8 +139,15 @@ type Call struct {
 	At           time.Time
 }
 
-// A Fault makes REST calls go wrong. Exactly one of Status, HTML, LoseReply and
-// Hang is set.
+// A Raw is an answer as it was seen on the wire.
+type Raw struct {
+	Status int               `json:"status"`
+	Header map[string]string `json:"header"`
+	Body   json.RawMessage   `json:"body"` // a JSON string is text that is not JSON
+}
+
+// A Fault makes REST calls go wrong. Exactly one of Status, HTML, Raw, LoseReply
+// and Hang is set.
 type Fault struct {
 	Method string // empty = any
 	Path   string // a part of the path; empty = any
@@ -118,7 +158,9 @@ type Fault struct {
 	Message    string
 	RetryAfter float64 // seconds, of a 429
 	Global     bool
-	HTML       int  // an answer with this status that is not JSON
+	Shared     bool // a 429 of a resource that others use up too: not counted as the bot's fault
+	HTML       int  // an answer with this status that is not JSON: something before Discord gave it
+	Raw        *Raw // this very answer; nothing is done
 	LoseReply  bool // it is done, then the connection is cut
 	Hang       bool // nothing is done and no answer comes until the client gives up
 }
@@ -127,8 +169,9 @@ type Fault struct {
 func New() *Server {
 	return &Server{
 		changed: make(chan struct{}), users: map[string]User{}, channels: map[string]*Channel{},
-		messages: map[string][]*Message{}, nonces: map[string]string{}, files: map[string][]byte{},
-		asked: map[string]*interaction{}, sessions: map[string]*session{},
+		messages: map[string][]*Message{}, nonces: map[string]nonce{}, files: map[string][]byte{},
+		asked: map[string]*interaction{}, sessions: map[string]*session{}, roles: map[string][]string{}, dms: map[string]string{},
+		out: map[string]bool{}, kicked: map[string]bool{}, sends: map[string][]time.Time{}, logins: 1000,
 	}
 }
 
@@ -176,6 +219,13 @@ func (s *Server) Fault(f Fault) {
 		f.Times = 1
 	}
 	s.faults = append(s.faults, &f)
+}
+
+// Mend takes all faults away.
+func (s *Server) Mend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
 }
 
 func (s *Server) faultLocked(method, path string) *Fault {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,24 +48,24 @@ func do(t *testing.T, method, url, body string) (int, map[string]any) {
 
 func TestSendIsStrict(t *testing.T) {
 	s, url := start(t)
-	am := `"allowed_mentions":{"parse":[]}`
-	for _, c := range []struct {
+	rest := `"allowed_mentions":{"parse":[]},"nonce":"n%d","enforce_nonce":true`
+	for i, c := range []struct {
 		body         string
 		status, code int
 	}{
-		{`{"content":"x",` + am + `}`, 200, 0},
-		{`{"content":"",` + am + `}`, 400, 50006},
-		{`{"content":"` + strings.Repeat("é", 2000) + `",` + am + `}`, 200, 0},
-		{`{"content":"` + strings.Repeat("é", 2001) + `",` + am + `}`, 400, 50035},
-		{`{"content":"x","nonce":"` + strings.Repeat("n", 26) + `",` + am + `}`, 400, 50035},
-		{`{"content":"x","enforce_nonce":true,` + am + `}`, 400, 50035},
-		{`{"content":"x","flags":64,` + am + `}`, 400, 50035},
-		{`{"content":"x","message_reference":{"message_id":"5"},` + am + `}`, 400, 50035},
-		{`{"content":"x","message_reference":{"message_id":"5","fail_if_not_exists":false},` + am + `}`, 200, 0},
-		{`{"content":"x","components":[{"type":1,"components":[]}],` + am + `}`, 400, 50035},
-		{`{"content":"x","components":[{"type":1,"components":[{"type":2,"style":2,"label":"a","custom_id":"b"}]}],` + am + `}`, 200, 0},
+		{`"content":"x"`, 200, 0},
+		{`"content":""`, 400, 50006},
+		{`"content":"` + strings.Repeat("é", 2000) + `"`, 200, 0},
+		{`"content":"` + strings.Repeat("é", 2001) + `"`, 400, 50035},
+		{`"content":"x","flags":64`, 400, 50035},
+		{`"content":"x","message_reference":{"message_id":"5"}`, 400, 50035},
+		{`"content":"x","message_reference":{"message_id":"5","fail_if_not_exists":false}`, 200, 0},
+		{`"content":"x","components":[{"type":1,"components":[]}]`, 400, 50035},
+		{`"content":"x","components":[{"type":1,"components":[{"type":2,"style":2,"label":"a","custom_id":"b"}]}]`, 200, 0},
+		{`"content":"x","components":[{"type":1,"components":[{"type":3,"custom_id":"b","options":[{"label":"a","value":"v"}]}]}]`, 200, 0},
+		{`"content":"x","components":[{"type":1,"components":[{"type":3,"custom_id":"b","options":[]}]}]`, 400, 50035},
 	} {
-		status, o := do(t, "POST", url+"/api/v9/channels/1/messages", c.body)
+		status, o := do(t, "POST", url+"/api/v9/channels/1/messages", `{`+c.body+`,`+fmt.Sprintf(rest, i)+`}`)
 		if code, _ := o["code"].(float64); status != c.status || int(code) != c.code {
 			t.Errorf("%.80s: %d %v; want %d %d", c.body, status, o, c.status, c.code)
 		}
@@ -72,9 +73,17 @@ func TestSendIsStrict(t *testing.T) {
 	if p := s.Problems(); len(p) != 0 {
 		t.Errorf("problems %q", p)
 	}
+	for _, body := range []string{
+		`{"content":"x","nonce":"` + strings.Repeat("n", 26) + `","allowed_mentions":{"parse":[]}}`,
+		`{"content":"x","enforce_nonce":true,"allowed_mentions":{"parse":[]}}`,
+	} {
+		if status, _ := do(t, "POST", url+"/api/v9/channels/1/messages", body); status != 400 {
+			t.Errorf("%s: %d; want 400", body, status)
+		}
+	}
 	do(t, "POST", url+"/api/v9/channels/1/messages", `{"content":"x","allowed_mentions":{"parse":null}}`)
-	if p := s.Problems(); len(p) != 1 {
-		t.Errorf("problems %q; want the open mentions", p)
+	if p := s.Problems(); len(p) != 2 {
+		t.Errorf("problems %q; want the open mentions and the missing nonce", p)
 	}
 	if status, _ := do(t, "POST", url+"/api/v9/channels/2/messages", `{}`); status != 404 {
 		t.Errorf("unknown channel: %d", status)
@@ -175,7 +184,7 @@ func TestGateway(t *testing.T) {
 		}
 	}
 	c = dial(t, url)
-	c.write(`{"op":6,"d":{"session_id":"nobody","seq":3}}`)
+	c.write(`{"op":6,"d":{"token":"Bot %s","session_id":"nobody","seq":3}}`, Token)
 	if op, _, _ := c.read(); op != 9 {
 		t.Errorf("op %d; want 9", op)
 	}
@@ -184,13 +193,24 @@ func TestGateway(t *testing.T) {
 func TestCloseCodes(t *testing.T) {
 	s, url := start(t)
 	s.NoContent = true
-	for want, identify := range map[int]string{
-		4004: `{"op":2,"d":{"token":"wrong","intents":0}}`,
-		4014: fmt.Sprintf(`{"op":2,"d":{"token":"Bot %s","intents":%d}}`, Token, intentContent),
+	good := fmt.Sprintf(`{"op":2,"d":{"token":"Bot %s","intents":0}}`, Token)
+	for want, say := range map[int][]string{
+		4001: {`{"op":99,"d":{}}`},
+		4002: {`{"op"`},
+		4003: {`{"op":3,"d":{}}`},
+		4004: {`{"op":2,"d":{"token":"wrong","intents":0}}`},
+		4005: {good, good},
+		4008: slices.Repeat([]string{`{"op":1,"d":0}`}, 121),
+		4014: {fmt.Sprintf(`{"op":2,"d":{"token":"Bot %s","intents":%d}}`, Token, intentContent)},
 	} {
 		c := dial(t, url)
-		c.write("%s", identify)
-		_, _, err := c.ws.ReadMessage()
+		for _, line := range say {
+			c.write("%s", line)
+		}
+		var err error
+		for err == nil {
+			_, _, err = c.ws.ReadMessage()
+		}
 		if !websocket.IsCloseError(err, want) {
 			t.Errorf("%v; want %d", err, want)
 		}

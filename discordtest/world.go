@@ -13,6 +13,13 @@ func (s *Server) AddUser(u User) {
 	s.users[u.ID] = u
 }
 
+// SetRoles gives a person roles in every guild.
+func (s *Server) SetRoles(user string, roles ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.roles[user] = roles
+}
+
 // AddChannel makes a channel; a later one of the same id replaces it.
 func (s *Server) AddChannel(c Channel) {
 	s.mu.Lock()
@@ -84,68 +91,55 @@ func (s *Server) Delete(channel string, ids ...string) {
 	s.dispatchLocked("MESSAGE_DELETE_BULK", withGuild(map[string]any{"ids": ids, "channel_id": channel}, guild))
 }
 
-// An interaction is one that was sent to the bot.
-type interaction struct {
-	id, token string
-	kind      int
-	channel   string
-	acked     int // type of the answer; 0 = none
-	at        time.Time
-	content   string
-}
-
-// Slash lets a person use a slash command; text is its one option, empty =
-// none. It gives the token.
-func (s *Server) Slash(channel, user, name, text string) string {
-	data := map[string]any{"id": "1", "name": name, "type": 1}
-	if text != "" {
-		data["options"] = []any{map[string]any{"name": "text", "type": 3, "value": text}}
-	}
-	return s.interact(2, channel, user, map[string]any{"data": data})
-}
-
-// Press lets a person press a button and gives the token.
-func (s *Server) Press(channel, message, user, customID string) string {
-	return s.interact(3, channel, user, map[string]any{
-		"data":    map[string]any{"custom_id": customID, "component_type": 2},
-		"message": map[string]any{"id": message, "channel_id": channel},
-	})
-}
-
-func (s *Server) interact(kind int, channel, user string, more map[string]any) string {
+// React lets a person react to a message.
+func (s *Server) React(channel, message, user, emoji string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.channels[channel]
-	i := &interaction{id: s.idLocked(), kind: kind, channel: channel, at: time.Now()}
-	i.token = "interaction-token-" + i.id
-	s.asked[i.token] = i
-	e := map[string]any{"id": i.id, "application_id": AppID, "type": kind, "token": i.token, "channel_id": channel, "version": 1}
-	for k, v := range more {
-		e[k] = v
+	guild := ""
+	if c := s.channels[channel]; c != nil {
+		guild = c.Guild
 	}
-	if c != nil {
-		e["channel"] = s.channelLocked(c)
-	}
-	if c != nil && c.Guild != "" {
-		e["guild_id"] = c.Guild
-		e["member"] = map[string]any{"user": s.users[user]}
-	} else {
-		e["user"] = s.users[user]
-	}
-	s.dispatchLocked("INTERACTION_CREATE", e)
-	return i.token
+	s.reactedLocked("MESSAGE_REACTION_ADD", guild, channel, message, user, emoji)
 }
 
-// Answer tells how an interaction was answered (0 = not yet), after how long,
-// and what its message says now.
-func (s *Server) Answer(token string) (kind int, content string) {
+// reactedLocked tells of a reaction, the bot's own too.
+func (s *Server) reactedLocked(kind, guild, channel, message, user, emoji string) {
+	e := withGuild(map[string]any{"channel_id": channel, "message_id": message, "user_id": user, "type": 0, "burst": false,
+		"emoji": map[string]any{"id": nil, "name": emoji}}, guild)
+	if m := s.findLocked(channel, message); m != nil && kind == "MESSAGE_REACTION_ADD" {
+		e["message_author_id"] = m.Author.ID
+	}
+	if guild != "" && user != BotID && kind == "MESSAGE_REACTION_ADD" {
+		e["member"] = s.memberLocked(user)
+	}
+	s.dispatchLocked(kind, e)
+}
+
+// Outage makes a guild unavailable, or brings it back. Nothing that happens
+// there meanwhile is told of.
+func (s *Server) Outage(guild string, out bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.asked[token]
-	if i == nil {
-		return 0, ""
+	delete(s.out, guild)
+	if out {
+		s.dispatchLocked("GUILD_DELETE", map[string]any{"id": guild, "unavailable": true})
+		s.out[guild] = true
+		return
 	}
-	return i.acked, i.content
+	s.dispatchLocked("GUILD_CREATE", s.guildLocked(guild))
+}
+
+// Kick throws the bot out of a guild, or lets it in again.
+func (s *Server) Kick(guild string, out bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kicked, guild)
+	if out {
+		s.dispatchLocked("GUILD_DELETE", map[string]any{"id": guild})
+		s.kicked[guild] = true
+		return
+	}
+	s.dispatchLocked("GUILD_CREATE", s.guildLocked(guild))
 }
 
 // Dispatch sends any event.
@@ -153,6 +147,61 @@ func (s *Server) Dispatch(kind string, raw string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dispatchLocked(kind, json.RawMessage(raw))
+}
+
+// OnGet lets f change a message before it is shown to who asks for it.
+func (s *Server) OnGet(f func(message map[string]any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onGet = f
+}
+
+// Play sends an event as it was seen on the wire, and keeps what it says: the
+// message it brings can be asked for, the interaction answered, what it deletes
+// is gone.
+func (s *Server) Play(kind string, raw json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var e struct {
+		ID      string
+		IDs     []string
+		Type    int
+		Token   string
+		Channel string `json:"channel_id"`
+		Author  User
+		User    User
+		Member  struct{ User User }
+		Content string
+	}
+	_ = json.Unmarshal(raw, &e)
+	switch kind {
+	case "MESSAGE_CREATE":
+		if s.findLocked(e.Channel, e.ID) == nil {
+			m := &Message{ID: e.ID, Channel: e.Channel, Author: e.Author, Content: e.Content, Type: e.Type}
+			_ = json.Unmarshal(raw, &m.Extra)
+			delete(m.Extra, "guild_id") // REST does not tell it
+			delete(m.Extra, "member")
+			s.messages[e.Channel] = append(s.messages[e.Channel], m)
+		}
+	case "MESSAGE_DELETE", "MESSAGE_DELETE_BULK":
+		s.messages[e.Channel] = slices.DeleteFunc(s.messages[e.Channel], func(m *Message) bool { return m.ID == e.ID || slices.Contains(e.IDs, m.ID) })
+	case "INTERACTION_CREATE":
+		if s.asked[e.Token] == nil {
+			s.asked[e.Token] = &interaction{id: e.ID, token: e.Token, kind: e.Type, channel: e.Channel, user: e.User.ID + e.Member.User.ID, at: time.Now()}
+		}
+	case "THREAD_CREATE":
+		var t struct {
+			ID, Name string
+			Type     int
+			Guild    string `json:"guild_id"`
+			Parent   string `json:"parent_id"`
+			Owner    string `json:"owner_id"`
+		}
+		if json.Unmarshal(raw, &t) == nil && s.channels[t.ID] == nil {
+			s.channels[t.ID] = &Channel{ID: t.ID, Name: t.Name, Type: t.Type, Guild: t.Guild, Parent: t.Parent, Owner: t.Owner}
+		}
+	}
+	s.dispatchLocked(kind, raw)
 }
 
 func (s *Server) findLocked(channel, id string) *Message {
@@ -171,11 +220,17 @@ func withGuild(m map[string]any, guild string) map[string]any {
 	return m
 }
 
+// flagHasThread: a thread was opened on the message.
+const flagHasThread = 1 << 5
+
 // objectLocked is a message as the API shows it.
 func (s *Server) objectLocked(m *Message) map[string]any {
+	if m.made.IsZero() {
+		m.made = time.Now()
+	}
 	o := map[string]any{
 		"id": m.ID, "channel_id": m.Channel, "content": m.Content, "type": m.Type, "author": m.Author, "flags": m.Flags,
-		"timestamp": time.Now().UTC().Format(time.RFC3339Nano), "edited_timestamp": nil,
+		"timestamp": m.made.UTC().Format(time.RFC3339Nano), "edited_timestamp": nil, "tts": false, "mention_everyone": false, "pinned": false,
 		"mentions": s.mentionsLocked(m), "attachments": []any{}, "embeds": []any{}, "mention_roles": []any{}, "components": []any{},
 	}
 	if m.edited != "" {
@@ -184,10 +239,17 @@ func (s *Server) objectLocked(m *Message) map[string]any {
 	if len(m.Components) > 0 {
 		o["components"] = m.Components
 	}
-	if len(m.Reactions) > 0 {
-		var list []any
+	if m.Nonce != "" {
+		o["nonce"] = m.Nonce
+	}
+	if t := s.channels[m.ID]; t != nil && t.Parent == m.Channel {
+		o["thread"], o["flags"] = s.channelLocked(t), m.Flags|flagHasThread
+	}
+	if m.Reactions != nil { // else the field is missing
+		list := []any{}
 		for e := range m.Reactions {
-			list = append(list, map[string]any{"count": 1, "me": true, "emoji": map[string]any{"id": nil, "name": e}})
+			list = append(list, map[string]any{"count": 1, "count_details": map[string]any{"normal": 1, "burst": 0}, "me": true,
+				"me_burst": false, "burst_colors": []any{}, "emoji": map[string]any{"id": nil, "name": e}})
 		}
 		o["reactions"] = list
 	}
@@ -198,14 +260,37 @@ func (s *Server) objectLocked(m *Message) map[string]any {
 			o["referenced_message"] = s.objectLocked(r)
 		}
 	}
+	if i := m.asked; i != nil {
+		o["interaction_metadata"] = map[string]any{"id": i.id, "type": i.kind, "user": s.users[i.user], "authorizing_integration_owners": map[string]any{}}
+	}
+	c := s.channels[m.Channel]
+	if c != nil && c.Guild != "" && s.users[m.Author.ID].ID != "" {
+		member := s.memberLocked(m.Author.ID)
+		delete(member, "user") // it is the author
+		o["member"] = member
+	}
 	for k, v := range m.Extra {
 		o[k] = v
 	}
-	if c := s.channels[m.Channel]; c != nil {
+	if c != nil {
 		return withGuild(o, c.Guild)
 	}
 	return o
 }
+
+func (s *Server) rolesLocked(user string) []string { return append([]string{}, s.roles[user]...) }
+
+// memberLocked is a person of a guild.
+func (s *Server) memberLocked(user string) map[string]any {
+	u := s.users[user]
+	if user == BotID {
+		u = botUser
+	}
+	return map[string]any{"user": u, "roles": s.rolesLocked(user), "joined_at": joined, "deaf": false, "mute": false, "flags": 0}
+}
+
+// joined is when everyone came.
+const joined = "2025-06-05T10:00:00+00:00"
 
 func (s *Server) mentionsLocked(m *Message) []User {
 	out := []User{}
@@ -222,10 +307,24 @@ func (s *Server) mentionsLocked(m *Message) []User {
 var botUser = User{ID: BotID, Username: Username, Bot: true}
 
 func (s *Server) channelLocked(c *Channel) map[string]any {
-	o := map[string]any{"id": c.ID, "type": c.Type}
+	o := map[string]any{"id": c.ID, "type": c.Type, "name": c.Name, "position": 0}
+	if list := s.messages[c.ID]; len(list) > 0 {
+		o["last_message_id"] = list[len(list)-1].ID
+	}
 	if c.Parent != "" {
 		o["parent_id"], o["owner_id"] = c.Parent, c.Owner
-		o["thread_metadata"] = map[string]any{"archived": c.Archived, "locked": c.Locked}
+		o["thread_metadata"] = map[string]any{"archived": c.Archived, "locked": c.Locked, "auto_archive_duration": 1440,
+			"archive_timestamp": "2025-06-05T10:00:00+00:00", "create_timestamp": "2025-06-05T10:00:00+00:00"}
+		o["message_count"], o["member_count"] = len(s.messages[c.ID]), 1
+	}
+	if c.Type == TypeDM {
+		list := []User{}
+		for user, id := range s.dms {
+			if id == c.ID {
+				list = append(list, s.users[user])
+			}
+		}
+		o["recipients"], o["name"] = list, nil
 	}
 	return withGuild(o, c.Guild)
 }

@@ -62,10 +62,17 @@ type Options struct {
 	// Save stores a file in the session's inbox and gives its path inside the
 	// workspace. name is one file name without separators.
 	Save func(ctx context.Context, key session.Key, name string, r io.Reader) (path string, size int64, err error)
-	// Files says whether the files of a message are loaded, before it is
-	// delivered; nil = of every message that speaks to the bot. Without it
-	// anyone who can write to the bot can fill the disk.
+	// Files says whether somebody may put load on the gateway, before the message
+	// is delivered: have files loaded and threads opened; nil = everybody who
+	// speaks to the bot. Without it anyone who can write to the bot can fill the
+	// disk.
 	Files func(ctx context.Context, m session.Message) bool
+	// Threads: what mentions the bot in a guild's text channel gets a thread, and
+	// a session, of its own. /thread asks for one in any case.
+	Threads bool
+	// Bots are the ids of bots and webhooks that may speak to the bot, by
+	// mentioning it and at most 20 times a minute; others are not heard.
+	Bots []string
 	// Commands are registered as slash commands, each with one optional text.
 	Commands []Command
 	// RequireMention: in guild channels only messages that mention the bot or
@@ -91,15 +98,24 @@ type Adapter struct {
 	perUser bool
 	timing  timing
 
+	flight   atomic.Pointer[flight] // of the newest Run
 	pace     pacer
+	invalid  budget // calls that were refused
+	guilds   guilds
 	places   places
 	threads  threads
-	seen     seen
+	seen     recent[seenMessage] // messages that were taken
 	cursors  cursors
-	shut     marks // channels that refuse what the bot writes
+	shut     marks          // channels that refuse what the bot writes
+	moved    marks          // threads that do, while their channels may not
+	told     marks          // channels whose closing was told of
+	spoke    recent[string] // who spoke to the bot last, by channel
+	asks     recent[*ask]
+	waits    recent[waiting] // by message
+	loops    loops
 	noSigns  marks
 	lost     firsts
-	reacted  reacted
+	reacted  recent[string] // signs by message
 	lists    lists
 	shows    shows
 	state    state
@@ -122,6 +138,12 @@ type timing struct {
 	flush  time.Duration // how often cursors are stored
 	retry  time.Duration // first wait when the door or store does not take something
 
+	lowLogins time.Duration // how often it is asked whether there are logins again
+
+	quiet  time.Duration // without any event for this long the connection is made anew
+	grace  time.Duration // an answer to a slash command comes within this, if it comes
+	barred time.Duration // how often it is looked whether a closed channel is open again
+
 	typingAfter, typingEvery, bubbleAfter, editEvery time.Duration
 }
 
@@ -131,7 +153,7 @@ type timing struct {
 var realTiming = timing{
 	open: 15 * time.Second, ack: 100 * time.Second, lock: 20 * time.Second, tick: 5 * time.Second,
 	steady: time.Minute, end: 3 * time.Second, least: time.Second, most: 2 * time.Minute,
-	flush: 2 * time.Second, retry: 200 * time.Millisecond,
+	flush: 2 * time.Second, retry: 200 * time.Millisecond, quiet: 30 * time.Minute, grace: 10 * time.Second, barred: 20 * time.Second, lowLogins: 10 * time.Minute,
 	typingAfter: time.Second, typingEvery: 8 * time.Second, bubbleAfter: 3 * time.Second, editEvery: 1500 * time.Millisecond,
 }
 
@@ -160,6 +182,7 @@ func New(o Options) (*Adapter, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Adapter{o: o, id: id, log: o.Log.With("platform", "discord"), perUser: o.GroupSessions == "user", timing: realTiming}
+	a.state.s.LoginsLeft = -1
 	rt := http.RoundTripper(newTransport())
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
 		rt = o.HTTPClient.Transport
@@ -192,6 +215,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	f := newFlight(a, ctx)
+	a.flight.Store(f)
 	var beside sync.WaitGroup
 	defer func() {
 		cancel()
@@ -199,7 +223,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 		beside.Wait()
 		cleanup, done := context.WithTimeout(context.WithoutCancel(outer), 3*time.Second)
 		defer done()
-		a.flush(cleanup)
+		a.flush(cleanup, true)
 		a.state.set(func(s *Status) { s.Connected = false })
 	}()
 	if !a.untilDone(ctx, "read cursors", func() error { return a.loadMemos(ctx) }) {
@@ -228,12 +252,17 @@ type Status struct {
 	Replaced    int64     `json:"replaced"` // sessions thrown away
 	Leaked      int64     `json:"leaked"`   // of them: those that could not be ended
 	Missed      int64     `json:"missed"`   // backlogs longer than what is read again
+	Refused     int64     `json:"refused"`  // calls refused in the last ten minutes; 10,000 bar the address
+	// LoginsLeft is what Discord said at the last login; -1 = it was not asked.
+	LoginsLeft int64 `json:"logins_left"`
 }
 
 // Status may be called at any time.
 func (a *Adapter) Status() Status {
+	refused := int64(a.invalid.within(invalidTime))
 	a.state.mu.Lock()
 	defer a.state.mu.Unlock()
+	a.state.s.Refused = refused
 	return a.state.s
 }
 
@@ -246,6 +275,13 @@ func (s *state) set(f func(*Status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.s)
+}
+
+// beside runs work beside the lanes of the newest Run.
+func (a *Adapter) beside(work func(context.Context)) {
+	if f := a.flight.Load(); f != nil {
+		f.goBeside(work)
+	}
 }
 
 // untilDone tries f until it succeeds. False when ctx ended first.

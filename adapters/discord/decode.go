@@ -23,27 +23,35 @@ const (
 	burst       = "burst"
 )
 
-// means reports whether a message is a person's: not a system message, a
-// webhook's or a bot's, its own among them (D8, D9).
-func (a *Adapter) means(w *message) bool {
-	return (w.Type == typeDefault || w.Type == typeReply) && w.WebhookID == "" && w.Author != nil && w.Author.ID != "" &&
-		!w.Author.Bot && w.Author.ID != a.id
-}
-
-// takeMessage sees one message through to the door. It returns when the door
-// has it, or ctx has ended.
+// takeMessage sees one message through to the door and lets go of its channel's
+// cursor. It returns when the door has it, or ctx has ended.
 func (a *Adapter) takeMessage(ctx context.Context, w *message) {
-	if a.seen.taken(w.ID) {
-		return // read again by a backfill, or replayed
+	defer func() {
+		if ctx.Err() == nil { // else the next process reads it again
+			a.cursors.release(w.ChannelID, w.ID)
+		}
+	}()
+	if _, taken := a.seen.get(w.ID); taken {
+		return // read again by a backfill, or replayed (D13)
 	}
-	m, ok := a.readMessage(ctx, w)
+	m, files, ok := a.readMessage(ctx, w)
 	if ctx.Err() != nil {
 		return
 	}
 	if !ok {
 		a.ignored()
-	} else if !a.deliver(ctx, m) {
-		return
+	} else {
+		a.threadFor(ctx, w, &m)
+		if m.Addressed {
+			a.spoke.put(target(m.Key), w.Author.ID)
+		}
+		if m.Addressed && !a.cursors.written(w.ChannelID) {
+			a.flush(ctx, false) // else a crash could forget that there is such a channel
+		}
+		if ctx.Err() != nil || !a.deliver(ctx, m) {
+			return
+		}
+		a.loadLater(ctx, w, m, files)
 	}
 	a.remember(w, m)
 	a.cursors.advance(w.ChannelID, w.ID, ok && m.Addressed)
@@ -57,33 +65,49 @@ func (a *Adapter) deliver(ctx context.Context, m session.Message) bool {
 	return true
 }
 
-func (a *Adapter) readMessage(ctx context.Context, w *message) (session.Message, bool) {
-	m, ok := a.readCommon(ctx, w)
+// readMessage reads a new message; files are those that are to be loaded once
+// the door has the rest of it.
+func (a *Adapter) readMessage(ctx context.Context, w *message) (m session.Message, files []attachment, ok bool) {
+	if !a.hears(w) {
+		return m, nil, false
+	}
+	m, ok = a.readCommon(ctx, w)
 	if !ok {
-		return m, false
+		return m, nil, false
 	}
 	m.Dedupe = "m:" + w.ChannelID + ":" + w.ID
 	m.Sent = idTime(w.ID)
-	m.Attachments = a.attach(ctx, w, &m)
+	files = a.attachments(ctx, w, &m)
 	if m.Text == "" {
 		m.Text = describe(w)
 	}
-	if m.Text == "" && len(m.Attachments) == 0 {
+	if m.Text == "" && len(m.Attachments)+len(files) == 0 {
 		if w.GuildID != "" && len(w.Embeds) == 0 && len(w.Components) == 0 {
 			a.warnOnce.Do(func() { a.log.Warn(wordsNoContent) }) // D15
 		}
-		return m, false
+		return m, nil, false
 	}
 	if m.ReplyTo != "" && m.Forwarded == "" && m.Text != "" && !isCommand(m.Text) && a.shows.bubbleOf(m.Key, string(m.ReplyTo)) {
 		m.Text = "/steer " + m.Text // a reply to the running bubble steers in every mode
 	}
 	switch {
+	case len(files) > 0 && (isCommand(m.Text) || m.Forwarded != ""):
+		// A command is no entry that could be open: it is given with its files.
+		m.Attachments, files = append(m.Attachments, a.loadAll(ctx, m, files)...), nil
+		if m.Forwarded != "" {
+			m.Group, m.OpenFor = burst, forwardOpen
+		}
+	case len(files) > 0:
+		m.Group, m.OpenFor = filesGroup+w.ID, fileTime+fileSlack
+		if m.Text == "" {
+			m.Text = wordsFiles(files)
+		}
 	case m.Forwarded != "":
 		m.Group, m.OpenFor = burst, forwardOpen
 	case len(m.Attachments) == 0 && !isCommand(m.Text):
 		m.Group = burst
 	}
-	return m, true
+	return m, files, true
 }
 
 // takeEdit hands on what a person's message says now. Later updates of an
@@ -98,9 +122,13 @@ func (a *Adapter) takeEdit(ctx context.Context, w *message) {
 		full.GuildID, full.Edited = w.GuildID, w.Edited
 		w = &full
 	}
+	if w.Author == nil {
+		a.ignored() // still nobody's
+		return
+	}
 	hash := wordsHash(w)
 	known, ok := a.seen.get(w.ID)
-	if !a.means(w) || w.Content == "" || ok && known.hash == hash {
+	if !a.means(w) || w.machine() || w.Content == "" || ok && known.hash == hash {
 		a.ignored()
 		return
 	}
@@ -122,7 +150,7 @@ func (a *Adapter) takeEdit(ctx context.Context, w *message) {
 
 func (a *Adapter) remember(w *message, m session.Message) {
 	first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
-	a.seen.put(w.ID, seenMessage{wordsHash(w), w.Author.ID, cutUnits(first, firstWords)})
+	a.seen.put(w.ID, seenMessage{wordsHash(w), personOf(w.Author, w.Member), cutUnits(first, firstWords)})
 }
 
 // takeDeletes hands on that messages are gone (D1). Who wrote them is known of
@@ -134,13 +162,13 @@ func (a *Adapter) takeDeletes(ctx context.Context, channelID, guildID string, id
 	}
 	for _, id := range ids {
 		known, _ := a.seen.get(id)
-		if known.author == "" && a.perUser && guildID != "" {
+		if known.author.ID == "" && a.perUser && guildID != "" {
 			a.ignored() // whose session it was in is not known
 			continue
 		}
 		m := session.Message{
-			Key: a.key(c, session.UserID(known.author)), ID: session.MessageID(id), Kind: session.KindDelete,
-			From: session.Person{ID: session.UserID(known.author)}, Private: guildID == "", Addressed: true,
+			Key: a.sessionOf(c, id, known.author.ID), ID: session.MessageID(id), Kind: session.KindDelete,
+			From: known.author, Private: guildID == "", Addressed: true,
 			Dedupe: "d:" + channelID + ":" + id, Received: time.Now(),
 		}
 		if !a.deliver(ctx, m) {
@@ -149,16 +177,34 @@ func (a *Adapter) takeDeletes(ctx context.Context, channelID, guildID string, id
 	}
 }
 
+// heard notes that something is heard from a channel: the bot may be welcome
+// again where it was not.
+func (a *Adapter) heard(c channel) {
+	a.shut.clear(c.ID)
+	a.moved.clear(c.ID)
+}
+
+// mentioned reports whether a message mentions the bot. The platform's own list
+// counts: a name in code or of another is in none.
+func (a *Adapter) mentioned(w *message) bool {
+	for _, u := range w.Mentions {
+		if u.ID == a.id {
+			return true
+		}
+	}
+	return false
+}
+
 // readCommon reads what messages and edits share.
 func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message, ok bool) {
 	c, ok := a.place(ctx, w.ChannelID, w.GuildID)
 	if !ok {
 		return m, false
 	}
-	a.shut.clear(c.ID) // the bot hears from it: it may be welcome again
-	from := session.Person{ID: session.UserID(w.Author.ID), Name: personName(w.Author, w.Member)}
+	a.heard(c)
+	from := personOf(w.Author, w.Member)
 	m = session.Message{
-		Key: a.key(c, from.ID), ID: session.MessageID(w.ID), From: from, Private: w.GuildID == "",
+		Key: a.sessionOf(c, w.ID, from.ID), ID: session.MessageID(w.ID), From: from, Private: w.GuildID == "",
 		Text: w.Content, Received: time.Now(),
 	}
 	if forwarded(w) {
@@ -171,13 +217,15 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 	}
 	if r := w.Referenced; r != nil {
 		m.Quote = cutUnits(r.Content, quoteMost)
-		m.ReplyToBot = r.Author != nil && r.Author.ID == a.id
+		if m.ReplyToBot = r.Author != nil && r.Author.ID == a.id; m.ReplyToBot && r.Asked != nil {
+			m.ReplyTo = session.MessageID(askMark + r.Asked.ID) // the answer stands for the slash command
+		}
 	}
-	mentioned := false
-	for _, u := range w.Mentions {
-		mentioned = mentioned || u.ID == a.id
-	}
+	mentioned := a.mentioned(w)
 	m.Text = a.stripMention(m.Text)
+	if w.ID == c.ID && c.Name != "" && !isCommand(m.Text) {
+		m.Text = strings.TrimSpace(c.Name + "\n\n" + m.Text) // a forum post begins with its title (D11)
+	}
 	if mentioned && c.thread() {
 		a.enterThread(ctx, c.ID)
 	}
@@ -258,14 +306,19 @@ func (a *Adapter) fetch(ctx context.Context, step, path, bucket string, out any)
 	return refused
 }
 
-func personName(u *user, m *member) string {
-	switch {
-	case m != nil && m.Nick != "":
-		return m.Nick
-	case u.GlobalName != "":
-		return u.GlobalName
+// personOf gives the person a user is, with the roles of a member.
+func personOf(u *user, m *member) session.Person {
+	p := session.Person{ID: session.UserID(u.ID), Name: u.Username}
+	if u.GlobalName != "" {
+		p.Name = u.GlobalName
 	}
-	return u.Username
+	if m != nil && m.Nick != "" {
+		p.Name = m.Nick
+	}
+	if m != nil {
+		p.Roles = m.Roles
+	}
+	return p
 }
 
 func isCommand(text string) bool { return strings.HasPrefix(text, "/") }

@@ -18,6 +18,7 @@ func (l *link) event(_ *discordgo.Session, e *discordgo.Event) {
 	}
 	a := l.a
 	now := time.Now()
+	l.heard.Store(now.UnixNano())
 	a.state.set(func(s *Status) { s.LastEvent = now })
 	defer func() {
 		if p := recover(); p != nil { // the library would let it end the process
@@ -43,33 +44,28 @@ func (l *link) take(e *discordgo.Event) error {
 		a.state.set(func(s *Status) { s.Connected, s.Err, s.Resumes = true, "", s.Resumes+1 })
 		l.ready.Store(true)
 	case "GUILD_CREATE":
-		var g struct {
-			ID       string    `json:"id"`
-			Channels []channel `json:"channels"`
-			Threads  []channel `json:"threads"`
-		}
-		if err := json.Unmarshal(e.RawData, &g); err != nil {
-			return err
-		}
-		for _, c := range append(g.Channels, g.Threads...) {
-			c.GuildID = g.ID
-			a.places.put(c)
-		}
+		return l.takeGuild(e.RawData)
+	case "GUILD_DELETE":
+		return l.loseGuild(e.RawData)
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
 		var c channel
 		if err := json.Unmarshal(e.RawData, &c); err != nil {
 			return err
 		}
 		a.places.put(c)
+		a.moved.clear(c.ID) // it may not be locked any more
 	case "MESSAGE_CREATE", "MESSAGE_UPDATE":
 		var w message
 		if err := json.Unmarshal(e.RawData, &w); err != nil {
 			return err
 		}
 		edit := e.Type == "MESSAGE_UPDATE"
-		if w.ID == "" || w.ChannelID == "" || !edit && !a.means(&w) || edit && w.Edited == "" {
-			a.ignored() // an unfurl, a pin, a thread's flags (D3); not a person (D8)
+		if w.ID == "" || w.ChannelID == "" || edit && w.Edited == "" || (!edit || w.Author != nil) && !a.means(&w) {
+			a.ignored() // an unfurl, a pin, a thread's flags (D3); not a person (D8), the running bubble above all
 			return nil
+		}
+		if !edit {
+			a.cursors.hold(w.ChannelID, w.ID, true)
 		}
 		l.flight.push(w.ChannelID, func(ctx context.Context) {
 			if edit {
@@ -92,6 +88,16 @@ func (l *link) take(e *discordgo.Event) error {
 			d.IDs = append(d.IDs, d.ID)
 		}
 		l.flight.push(d.ChannelID, func(ctx context.Context) { a.takeDeletes(ctx, d.ChannelID, d.GuildID, d.IDs) })
+	case "MESSAGE_REACTION_ADD":
+		var r reaction
+		if err := json.Unmarshal(e.RawData, &r); err != nil {
+			return err
+		}
+		if !a.mayMean(&r) {
+			a.ignored()
+			return nil
+		}
+		l.flight.push(r.ChannelID, func(ctx context.Context) { a.takeReaction(ctx, &r) })
 	case "INTERACTION_CREATE":
 		var i interaction
 		if err := json.Unmarshal(e.RawData, &i); err != nil {
@@ -113,6 +119,9 @@ func (l *link) takeReady(raw json.RawMessage) error {
 		Application struct {
 			ID string `json:"id"`
 		} `json:"application"`
+		Guilds []struct {
+			ID string `json:"id"`
+		} `json:"guilds"`
 	}
 	err := json.Unmarshal(raw, &r)
 	l.ready.Store(true)
@@ -126,8 +135,14 @@ func (l *link) takeReady(raw json.RawMessage) error {
 	if r.User.ID != "" && r.User.ID != a.id {
 		a.log.Warn("the bot is not the one its token names", "token", a.id, "bot", r.User.ID)
 	}
+	l.horizon, l.fresh, l.read, l.missing, l.upTo = a.cursors.openGap(), 0, map[string]bool{}, map[string]bool{}, ""
+	for _, g := range r.Guilds {
+		l.missing[g.ID] = true
+	}
+	l.told("")
 	for _, c := range a.cursors.channels() {
-		l.flight.pushAlways(c, func(ctx context.Context) { a.backfill(ctx, c) })
+		l.read[c] = true
+		l.flight.pushAlways(c, func(ctx context.Context) { a.backfill(ctx, c, "") })
 	}
 	return err
 }

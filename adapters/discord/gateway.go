@@ -14,7 +14,8 @@ import (
 )
 
 // intents: message content is privileged and must be turned on in the portal.
-const intents = discordgo.IntentsGuilds | discordgo.IntentsGuildMessages | discordgo.IntentsDirectMessages | discordgo.IntentMessageContent
+const intents = discordgo.IntentsGuilds | discordgo.IntentsGuildMessages | discordgo.IntentsDirectMessages | discordgo.IntentMessageContent |
+	discordgo.IntentsGuildMessageReactions | discordgo.IntentsDirectMessageReactions
 
 // A link is one session of the library and the connection under it, which is
 // kept so that a session that hangs in a read can be made to end.
@@ -26,6 +27,15 @@ type link struct {
 	dead   atomic.Bool   // thrown away: its events count no more
 	ready  atomic.Bool   // READY or RESUMED has come since the last open
 	gone   chan struct{} // holds a token when the connection has ended
+	heard  atomic.Int64  // when the last event came, Unix ns
+
+	// Of the reading goroutine: the newest message before READY, the channels that
+	// were read since their cursors then, and how many more from the newest.
+	horizon string
+	read    map[string]bool
+	fresh   int
+	missing map[string]bool // guilds of READY that have not told yet
+	upTo    string          // the newest message that guilds told of
 
 	mu   sync.Mutex
 	conn net.Conn
@@ -117,6 +127,7 @@ const (
 // watch returns when the open session needs something done.
 func (l *link) watch(ctx context.Context) ending {
 	opened, locked := time.Now(), time.Time{}
+	l.heard.Store(opened.UnixNano())
 	tick := time.NewTicker(l.a.timing.tick)
 	defer tick.Stop()
 	for {
@@ -145,6 +156,11 @@ func (l *link) watch(ctx context.Context) ending {
 				return endStuck
 			case !l.ready.Load() && now.Sub(opened) > l.a.timing.open:
 				return endStuck // Op 9 and then nothing
+			case now.Sub(time.Unix(0, l.heard.Load())) > l.a.timing.quiet:
+				// Heartbeats are answered and nothing comes: a quiet night, or deaf.
+				// A new connection tells, and costs no login.
+				l.heard.Store(now.UnixNano())
+				l.cut()
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,70 @@ func TestD14BacklogBeforeLive(t *testing.T) {
 				t.Errorf("got %q; want %q", m.Text, want)
 			}
 		}
+	})
+}
+
+// D14: what was missed in a channel without a cursor is read from the newest
+// message that the gateway told of before. That stays so when the session that
+// finds it out ends before its guilds have told, and when REST has shown newer
+// messages of other channels meanwhile.
+func TestD14FreshChannel(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) *world {
+		w := newWorld(t, Options{})
+		w.a.timing.open = 700 * time.Millisecond // how long a silent connection lasts
+		w.run()
+		w.connected()
+		w.api.Say(dm, ann, "before")
+		w.next()
+		return w
+	}
+	again := func(w *world, logins int64) {
+		w.api.Drop(0)
+		w.until("login", func() bool { s := w.a.Status(); return s.Logins == logins && s.Connected })
+	}
+	want := func(w *world, list ...string) {
+		w.t.Helper()
+		for len(list) > 0 {
+			m := w.next()
+			at := slices.Index(list, m.Text)
+			if at < 0 {
+				w.t.Fatalf("got %q; want %q", m.Text, list)
+			}
+			list = slices.Delete(list, at, at+1)
+		}
+		w.end()
+	}
+	t.Run("no guild told", func(t *testing.T) {
+		w := start(t)
+		w.api.Next(discordtest.Script{Close: 4009}, discordtest.Script{NoGuilds: true})
+		w.api.Drop(0)
+		w.api.Say(room, bob, me+" missed")
+		w.until("login", func() bool { s := w.a.Status(); return s.Logins == 2 && s.Connected })
+		w.api.Say(dm, ann, "live") // newer than what was missed
+		if m := w.next(); m.Text != "live" {
+			t.Errorf("got %q", m.Text)
+		}
+		w.api.Next(discordtest.Script{RefuseResume: true})
+		again(w, 3)
+		want(w, "missed")
+	})
+	t.Run("newer by REST", func(t *testing.T) {
+		w := start(t)
+		w.api.Fault(discordtest.Fault{Method: "GET", Path: dm + "/messages", Status: 500, Times: -1})
+		w.api.Next(discordtest.Script{RefuseResume: true})
+		again(w, 2)
+		// The socket is down; the backlog of the private chat can be read now, and
+		// shows what was said after what nobody has told of.
+		w.api.Next(discordtest.Script{Silent: true}, discordtest.Script{})
+		w.api.Drop(0)
+		w.api.Say(room, bob, me+" missed")
+		w.api.Say(dm, ann, "by REST")
+		w.api.Mend()
+		if m := w.next(); m.Text != "by REST" || w.api.Connected() != 0 {
+			t.Errorf("got %q over %d connections", m.Text, w.api.Connected())
+		}
+		want(w, "missed")
 	})
 }
 

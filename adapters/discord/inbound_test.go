@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,7 @@ func TestPrivateMessage(t *testing.T) {
 		id := w.api.Say(dm, ann, "hello")
 		m := w.next()
 		if !m.Private || !m.Addressed || m.Text != "hello" || m.Key != keyOf(dm, "") || m.ID != session.MessageID(id) ||
-			m.Dedupe != "m:"+dm+":"+id || m.From != (session.Person{ID: ann, Name: "Ann Lee"}) || m.Sent.IsZero() || m.Kind != session.KindText {
+			m.Dedupe != "m:"+dm+":"+id || m.From.ID != ann || m.From.Name != "Ann Lee" || m.Sent.IsZero() || m.Kind != session.KindText {
 			t.Errorf("got %+v", m)
 		}
 	})
@@ -125,12 +126,13 @@ func TestCursorWaitsForTheDoor(t *testing.T) {
 		w.until("cursor", func() bool { return strings.Contains(w.docs.get("cursors"), first) })
 		refused := make(chan struct{}, 100)
 		w.door.failing(func(session.Message) error { refused <- struct{}{}; return errDown })
-		w.api.Say(dm, ann, "two")
+		second := w.api.Say(dm, ann, "two")
 		<-refused
 		<-refused
 		w.stop()
-		if got := w.docs.get("cursors"); got != `{"`+dm+`":"`+first+`"}` {
-			t.Errorf("cursors %s; want %s", got, first)
+		var got map[string]string
+		if err := json.Unmarshal([]byte(w.docs.get("cursors")), &got); err != nil || before(got[dm], first) || !before(got[dm], second) {
+			t.Errorf("cursors %v, %v; want %s or later, before %s", got, err, first, second)
 		}
 		// The next process reads it again.
 		w.door.failing(nil)
@@ -230,14 +232,16 @@ func TestD12NoText(t *testing.T) {
 		}
 		url := w.api.AddFile("voice.ogg", []byte("OggS"))
 		m = say(map[string]any{"flags": 1 << 13, "attachments": []any{map[string]any{"id": "4", "filename": "voice.ogg", "content_type": "audio/ogg", "size": 4, "url": url}}})
-		if len(m.Attachments) != 1 || m.Attachments[0].Kind != "voice" || m.Attachments[0].Path != "inbox/voice.ogg" {
-			t.Errorf("voice: %+v", m)
+		if f := w.next(); m.Text != "[files: voice.ogg]" || m.OpenFor == 0 || f.Group != m.Group || len(f.Attachments) != 1 ||
+			f.Attachments[0].Kind != "voice" || f.Attachments[0].Path != "inbox/voice.ogg" {
+			t.Errorf("voice: %+v then %+v", m, f)
 		}
 	})
 }
 
 // D16: files are loaded when the message comes, within the limit, and only for
-// who speaks to the bot.
+// who speaks to the bot. Those that are loaded come as a part of the input that
+// the message has opened; a /stop behind it does not wait for them.
 func TestD16Files(t *testing.T) {
 	play(t, Options{Files: func(_ context.Context, m session.Message) bool { return m.From.ID == ann }}, func(w *world) {
 		url := w.api.AddFile("a.txt", []byte("data"))
@@ -246,22 +250,65 @@ func TestD16Files(t *testing.T) {
 			return map[string]any{"attachments": []any{map[string]any{"id": "4", "filename": name, "size": size, "url": url}}}
 		}
 		for _, c := range []struct {
-			channel, user string
-			extra         map[string]any
-			path, note    string
+			channel, user, text string
+			extra               map[string]any
+			path, note          string
+			open                bool // comes beside
 		}{
-			{dm, ann, file("../a.txt", url, 4), "inbox/a.txt", ""},
-			{dm, ann, file("big", big, fileMost+1), "", wordsTooBig},
-			{dm, ann, file("liar", big, 10), "", wordsTooBig},
-			{dm, ann, file("gone", url+"x", 4), "", wordsNoFile},
-			{dm, bob, file("a.txt", url, 4), "", wordsNotLoaded},
-			{room, ann, file("a.txt", url, 4), "", wordsNotLoaded},
+			{dm, ann, "", file("../a.txt", url, 4), "inbox/a.txt", "", true},
+			{dm, ann, "look", file("../a.txt", url, 4), "inbox/a.txt", "", true},
+			{dm, ann, "/queue look", file("../a.txt", url, 4), "inbox/a.txt", "", false},
+			{dm, ann, "", file("big", big, fileMost+1), "", wordsTooBig, false},
+			{dm, ann, "", file("liar", big, 10), "", wordsTooBig, true},
+			{dm, ann, "", file("gone", url+"x", 4), "", wordsNoFile, true},
+			{dm, bob, "", file("a.txt", url, 4), "", wordsNotLoaded, false},
+			{room, ann, "", file("a.txt", url, 4), "", wordsNotLoaded, false},
 		} {
-			w.api.Post(discordtest.Message{Channel: c.channel, Author: discordtest.User{ID: c.user}, Extra: c.extra})
+			id := w.api.Post(discordtest.Message{Channel: c.channel, Author: discordtest.User{ID: c.user}, Content: c.text, Extra: c.extra})
 			m := w.next()
+			if c.open {
+				first := m
+				if m = w.next(); len(first.Attachments) != 0 || first.OpenFor < fileTime || first.Text == "" || m.Group != first.Group || m.ID != first.ID ||
+					m.OpenFor != 0 || m.Text != "" || m.Dedupe != "f:"+c.channel+":"+id {
+					t.Errorf("%v: %+v then %+v", c.extra, first, m)
+				}
+			}
 			if len(m.Attachments) != 1 || m.Attachments[0].Path != c.path || m.Attachments[0].Note != c.note {
 				t.Errorf("%v: %+v", c.extra, m.Attachments)
 			}
+		}
+	})
+}
+
+// I1: the cursor stands before a message whose files the door has not; the next
+// process hands them on.
+func TestFilesOverRestart(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		url := w.api.AddFile("a.txt", []byte("data"))
+		stuck := make(chan struct{}, 1)
+		w.save.before = func(ctx context.Context) {
+			select {
+			case stuck <- struct{}{}:
+			default:
+			}
+			<-ctx.Done()
+		}
+		w.api.Post(discordtest.Message{Channel: dm, Author: discordtest.User{ID: ann}, Content: "look",
+			Extra: map[string]any{"attachments": []any{map[string]any{"id": "4", "filename": "a.txt", "size": 4, "url": url}}}})
+		if m := w.next(); m.Text != "look" {
+			t.Errorf("got %+v", m)
+		}
+		<-stuck
+		w.api.Say(dm, ann, "/stop")
+		if m := w.next(); m.Text != "/stop" {
+			t.Errorf("got %+v; want /stop at once", m)
+		}
+		w.stop()
+		w.save.before = nil
+		w.fresh()
+		w.run()
+		if m := w.next(); len(m.Attachments) != 1 || m.Attachments[0].Path != "inbox/a.txt" {
+			t.Errorf("got %+v; want the file", m)
 		}
 	})
 }

@@ -2,68 +2,117 @@ package discord
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/http"
-	"regexp"
-	"strings"
+	"slices"
 	"time"
 
 	"coxswain/session"
 )
 
+// Kinds of answers to an interaction: one that will come, as a message or as a
+// change of the message with the button.
 const (
-	// ackTime: Discord forgets an interaction that is not answered in 3 s.
-	ackTime = 3 * time.Second
-	// tokenTime: after 15 minutes the answer can be changed no more.
-	tokenTime = 14 * time.Minute
-	// Kinds of answers.
 	ackDeferred       = 5
 	ackDeferredUpdate = 6
 )
 
+// everybodys are the slash commands whose answers concern everybody in a
+// channel; those of all others are seen by who asked alone.
+var everybodys = []string{"stop", "new", "busy", "steer", "queue", "interrupt", threadCommand, "undo", "retry", "compact", "resume", "title"}
+
 // takeInteraction answers an interaction from the socket's path, before any
 // work, and puts its effect into the channel's lane (D4).
 func (l *link) takeInteraction(i *interaction) {
-	kind := 0
-	switch i.Type {
-	case interactionCommand:
-		kind = ackDeferred
-	case interactionComponent:
-		kind = ackDeferredUpdate
-	}
-	if kind == 0 || i.ID == "" || i.Token == "" || i.ChannelID == "" {
-		l.a.ignored()
+	a := l.a
+	k := a.askFor(i)
+	if k == nil {
+		a.ignored()
 		return
 	}
-	began, acked := time.Now(), make(chan bool, 1)
-	l.flight.goBeside(func(ctx context.Context) { acked <- l.a.ack(ctx, i, kind) })
+	if _, known := a.asks.get(i.ID); known {
+		a.ignored() // replayed (D13); its effect has the same dedupe id
+		return
+	}
+	a.asks.put(i.ID, k)
+	kind := ackDeferred
+	if k.press {
+		kind = ackDeferredUpdate
+	}
+	l.flight.goBeside(func(ctx context.Context) {
+		k.good = a.ack(ctx, i, kind, k.private)
+		close(k.acked)
+	})
+	a.cursors.hold(i.ChannelID, i.ID, true)
 	l.flight.push(i.ChannelID, func(ctx context.Context) {
-		m, ok := l.a.readInteraction(ctx, i)
+		defer func() {
+			if ctx.Err() == nil {
+				a.cursors.release(i.ChannelID, i.ID)
+			}
+		}()
+		m, ok := a.readInteraction(ctx, i)
+		if ctx.Err() != nil {
+			return
+		}
 		if !ok {
-			l.a.ignored()
-			return
+			a.ignored()
+		} else {
+			a.threadForAsk(ctx, k, i, &m)
+			if ctx.Err() != nil || !a.deliver(ctx, m) {
+				return
+			}
+			a.cursors.advance(i.ChannelID, i.ID, true)
 		}
-		if !l.a.deliver(ctx, m) {
-			return
-		}
-		l.a.cursors.advance(i.ChannelID, i.ID, true)
-		if i.Type == interactionCommand {
-			l.flight.goBeside(func(ctx context.Context) {
-				select {
-				case ok := <-acked:
-					if ok && time.Since(began) < tokenTime {
-						l.a.complete(ctx, i)
-					}
-				case <-ctx.Done():
-				}
-			})
+		if !k.press {
+			l.flight.goBeside(func(ctx context.Context) { a.finish(ctx, k, i.GuildID == "") })
 		}
 	})
+}
+
+// askFor begins an ask, nil for what is none or not understood.
+func (a *Adapter) askFor(i *interaction) *ask {
+	u := i.person()
+	if u == nil || i.ID == "" || i.Token == "" || i.ChannelID == "" {
+		return nil
+	}
+	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: time.Now(), acked: make(chan struct{}), echo: i.text()}
+	if p := a.app.Load(); k.app == "" && p != nil {
+		k.app = *p
+	}
+	switch {
+	case i.Type == interactionComponent:
+		k.press, k.private = true, true
+	case i.Type != interactionCommand:
+		return nil
+	case i.GuildID != "": // a private chat keeps its answers
+		k.private = i.Data.Type == commandMessage || !slices.Contains(everybodys, i.Data.Name)
+	}
+	return k
+}
+
+// person is who caused an interaction: in a guild a member, else a user.
+func (i *interaction) person() *user {
+	u := i.User
+	if i.Member != nil && i.Member.User != nil {
+		u = i.Member.User
+	}
+	if u == nil || u.ID == "" || u.Bot {
+		return nil
+	}
+	return u
+}
+
+// text is the one option of a slash command.
+func (i *interaction) text() string {
+	for _, o := range i.Data.Options {
+		var text string
+		if o.Name == optionName && json.Unmarshal(o.Value, &text) == nil {
+			return text
+		}
+	}
+	return ""
 }
 
 // interactionBucket spreads interactions over a few buckets: the library keeps
@@ -71,16 +120,24 @@ func (l *link) takeInteraction(i *interaction) {
 func interactionBucket(token string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(token))
-	return fmt.Sprintf("interaction:%d", h.Sum32()%256)
+	return fmt.Sprintf("%s%d", interactions, h.Sum32()%256)
 }
 
 // ack answers that something will come, and reports whether Discord knows it.
-func (a *Adapter) ack(ctx context.Context, i *interaction, kind int) bool {
+func (a *Adapter) ack(ctx context.Context, i *interaction, kind int, private bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, ackTime)
 	defer cancel()
-	err := a.call(ctx, http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", interactionBucket(i.Token), struct {
-		Type int `json:"type"`
-	}{kind}, nil)
+	type data struct {
+		Flags int `json:"flags"`
+	}
+	body := struct {
+		Type int   `json:"type"`
+		Data *data `json:"data,omitempty"`
+	}{Type: kind}
+	if private && kind == ackDeferred {
+		body.Data = &data{flagEphemeral}
+	}
+	err := a.call(ctx, http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", interactionBucket(i.Token), body, nil)
 	if err == nil || codeOf(err) == codeAcked {
 		return true
 	}
@@ -88,26 +145,7 @@ func (a *Adapter) ack(ctx context.Context, i *interaction, kind int) bool {
 	return false
 }
 
-// complete ends the waiting sign; the answer itself goes to the channel.
-func (a *Adapter) complete(ctx context.Context, i *interaction) {
-	app := i.AppID
-	if p := a.app.Load(); app == "" && p != nil {
-		app = *p
-	}
-	body := outMessage{Content: wordsDone, Mentions: nobody}
-	if err := a.call(ctx, http.MethodPatch, "webhooks/"+app+"/"+i.Token+"/messages/@original", interactionBucket(i.Token), body, nil); err != nil {
-		a.log.Debug("interaction not completed", "err", err)
-	}
-}
-
 func (a *Adapter) readInteraction(ctx context.Context, i *interaction) (session.Message, bool) {
-	u := i.User
-	if i.Member != nil && i.Member.User != nil {
-		u = i.Member.User
-	}
-	if u == nil || u.ID == "" || u.Bot {
-		return session.Message{}, false
-	}
 	if i.Channel != nil && i.Channel.ID == i.ChannelID && i.GuildID != "" {
 		c := *i.Channel
 		c.GuildID = i.GuildID
@@ -120,94 +158,40 @@ func (a *Adapter) readInteraction(ctx context.Context, i *interaction) (session.
 	if !ok {
 		return session.Message{}, false
 	}
-	from := session.Person{ID: session.UserID(u.ID), Name: personName(u, i.Member)}
+	a.heard(c)
+	u := i.person()
+	from := personOf(u, i.Member)
 	m := session.Message{
 		Key: a.key(c, from.ID), From: from, Private: i.GuildID == "", Addressed: true, Dedupe: "i:" + i.ID,
 		Sent: idTime(i.ID), Received: time.Now(), Interaction: i.ID,
+		// It is no message: nothing can be put on it but by its answer.
+		ID: session.MessageID(askMark + i.ID),
 	}
-	if i.Type == interactionComponent {
-		if i.Message == nil || i.Data.CustomID == "" {
-			return m, false
-		}
-		m.Kind, m.ID, m.Button = session.KindPress, session.MessageID(i.Message.ID), i.Data.CustomID
-		if user, rest, ok := cutOwner(i.Data.CustomID); ok {
-			m.Key.User, m.Button = user, rest
-		}
-		return m, true
+	switch {
+	case i.Type == interactionComponent:
+		return a.readPress(i, m)
+	case i.Data.Type == commandMessage:
+		return a.readMenu(ctx, c, i, m)
 	}
-	// A slash command is no message: nothing can be put on it.
-	m.ID = session.MessageID("i" + i.ID)
 	m.Text = "/" + i.Data.Name
-	for _, o := range i.Data.Options {
-		var text string
-		if o.Name == optionName && json.Unmarshal(o.Value, &text) == nil && text != "" {
-			m.Text += " " + text
-		}
+	if text := i.text(); text != "" {
+		m.Text += " " + text
 	}
 	return m, i.Data.Name != ""
 }
 
-// optionName is the one option of every slash command.
-const optionName = "text"
-
-type slashCommand struct {
-	Name        string        `json:"name"`
-	Description string        `json:"description"`
-	Type        int           `json:"type"`
-	Options     []slashOption `json:"options"`
-}
-
-type slashOption struct {
-	Type        int    `json:"type"` // 3 = text
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Required    bool   `json:"required"`
-}
-
-var slashName = regexp.MustCompile(`^[-_\p{Ll}\p{N}]{1,32}$`)
-
-// register sets the slash commands when they are not what was last set:
-// Discord limits how often that may be done, so a restart must not do it again.
-func (a *Adapter) register(ctx context.Context) {
-	list := []slashCommand{}
-	for _, c := range a.o.Commands {
-		if slashName.MatchString(c.Name) && strings.TrimSpace(c.Short) != "" && len(list) < 100 { // 100: Discord's limit
-			list = append(list, slashCommand{c.Name, cutUnits(c.Short, 100), 1, []slashOption{{3, optionName, wordsOption, false}}})
-		}
+// readPress reads a button that was pressed, or the choice from a menu.
+func (a *Adapter) readPress(i *interaction, m session.Message) (session.Message, bool) {
+	data := i.Data.CustomID
+	if data == menuData && len(i.Data.Values) == 1 {
+		data = i.Data.Values[0]
 	}
-	app := a.app.Load()
-	if len(list) == 0 || app == nil {
-		a.registering.Store(app != nil)
-		return
+	if i.Message == nil || data == "" {
+		return m, false
 	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		panic("discord: commands do not encode: " + err.Error()) // strings always do
+	m.Kind, m.ID, m.Button = session.KindPress, session.MessageID(i.Message.ID), data
+	if user, rest, ok := cutOwner(data); ok {
+		m.Key.User, m.Button = user, rest
 	}
-	sum := sha256.Sum256(data)
-	want := hex.EncodeToString(sum[:])
-	for wait := (&backoff{2 * time.Second, 5 * time.Minute}); ctx.Err() == nil; {
-		have, version, err := a.o.Docs.Doc(ctx, a.docName("commands"))
-		if err == nil && string(have) == want {
-			return
-		}
-		if err == nil {
-			err = a.call(ctx, http.MethodPut, "applications/"+*app+"/commands", "commands", list, nil)
-		}
-		if err == nil {
-			err = a.o.Docs.PutDoc(ctx, a.docName("commands"), version, []byte(want))
-		}
-		if err == nil || errors.Is(err, session.ErrStale) {
-			return // stale: another replica has set them
-		}
-		if permanent(err) {
-			a.log.Warn("slash commands refused", "err", err)
-			return
-		}
-		d := wait.next()
-		if e, ok := errors.AsType[*apiError](err); ok {
-			d = max(d, e.wait)
-		}
-		pause(ctx, d)
-	}
+	return m, true
 }

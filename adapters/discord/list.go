@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,6 +25,8 @@ type list struct {
 	lines  []listed
 	bubble string
 	shown  string
+	nonce  string // of the bubble that is to be sent; it makes a second try no second one
+	made   int
 }
 
 type listed struct {
@@ -55,7 +58,7 @@ func (a *Adapter) listFate(ctx context.Context, key session.Key, to string, f se
 	if text == l.shown || text == wordsNothing && l.bubble == "" {
 		return session.ErrNoSigns
 	}
-	if err := a.showList(ctx, to, l, text); err != nil {
+	if err := a.showList(ctx, key, to, l, text); err != nil {
 		return sendError(err, time.Now()) // a second one in its place does no harm
 	}
 	if l.shown = text; text == wordsNothing {
@@ -64,7 +67,7 @@ func (a *Adapter) listFate(ctx context.Context, key session.Key, to string, f se
 	return session.ErrNoSigns
 }
 
-func (a *Adapter) showList(ctx context.Context, to string, l *list, text string) error {
+func (a *Adapter) showList(ctx context.Context, key session.Key, to string, l *list, text string) error {
 	if l.bubble != "" {
 		body := outMessage{Content: text, Mentions: nobody}
 		err := a.call(ctx, http.MethodPatch, "channels/"+to+"/messages/"+l.bubble, "edit:"+to, body, nil)
@@ -76,8 +79,14 @@ func (a *Adapter) showList(ctx context.Context, to string, l *list, text string)
 			return nil
 		}
 	}
-	id, err := a.post(ctx, to, payload{Text: text, Silent: true}, "")
-	l.bubble = id
+	if l.nonce == "" {
+		l.made++
+		l.nonce = nonceOf(key, fmt.Sprintf("list:%s:%d:%s", l.lines[0].msg, l.made, l.lines[0].state))
+	}
+	id, err := a.post(ctx, to, payload{Text: text, Silent: true}, l.nonce)
+	if err == nil {
+		l.bubble, l.nonce = id, ""
+	}
 	return err
 }
 

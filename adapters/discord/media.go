@@ -17,9 +17,11 @@ import (
 const (
 	// fileMost is what people without paid plans may upload, in bytes.
 	fileMost = 10 << 20
-	// fileTime bounds the loading of a message's files. Later messages of the
-	// channel wait for it, a /stop among them.
-	fileTime = 15 * time.Second
+	// fileTime bounds the loading of a message's files. The input is open for a
+	// little longer; then it goes without them.
+	fileTime   = 15 * time.Second
+	fileSlack  = 2 * time.Second
+	filesGroup = "files:" // of a message and its files
 	// nameMost bounds a file's name in bytes, with room for what Save may add.
 	nameMost = 120
 )
@@ -43,9 +45,9 @@ func describe(w *message) string {
 	return ""
 }
 
-// attach loads the files of a message now: their addresses are good for a day
-// only, and for as long as the message stands (D16).
-func (a *Adapter) attach(ctx context.Context, w *message, m *session.Message) []session.Attachment {
+// attachments reads the files of a message: those that are to be loaded are
+// given back, of the others m says why not.
+func (a *Adapter) attachments(ctx context.Context, w *message, m *session.Message) (load []attachment) {
 	files := w.Attachments
 	if forwarded(w) {
 		files = append(files, w.Snapshots[0].Message.Attachments...)
@@ -54,22 +56,55 @@ func (a *Adapter) attach(ctx context.Context, w *message, m *session.Message) []
 		return nil
 	}
 	wanted := m.Addressed && (a.o.Files == nil || a.o.Files(ctx, *m))
-	within, cancel := context.WithTimeout(ctx, fileTime)
-	defer cancel()
-	var out []session.Attachment
 	for _, f := range files {
-		at := session.Attachment{Kind: kindOf(w, f), Name: f.Filename, Size: f.Size}
+		f.kind, f.in = kindOf(w, f), w
+		at := session.Attachment{Kind: f.kind, Name: f.Filename, Size: f.Size}
 		switch {
 		case !wanted:
 			at.Note = wordsNotLoaded
 		case f.Size > fileMost:
 			at.Note = wordsTooBig
 		default:
-			a.load(within, m.Key, f, &at)
+			load = append(load, f)
+			continue
 		}
+		m.Attachments = append(m.Attachments, at)
+	}
+	return load
+}
+
+// loadAll loads files now: their addresses are good for a day only, and for as
+// long as the message stands (D16).
+func (a *Adapter) loadAll(ctx context.Context, m session.Message, files []attachment) []session.Attachment {
+	within, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	var out []session.Attachment
+	for _, f := range files {
+		at := session.Attachment{Kind: f.kind, Name: f.Filename, Size: f.Size}
+		a.load(within, m.Key, f, &at)
 		out = append(out, at)
 	}
 	return out
+}
+
+// loadLater loads the files of a message beside its channel's lane and hands
+// them to the door as a part of the input that the message has opened: what is
+// written meanwhile, a /stop above all, does not wait for them. The channel's
+// cursor does: a process that ends now leaves the message to the next one, which
+// loads them (I1).
+func (a *Adapter) loadLater(ctx context.Context, w *message, m session.Message, files []attachment) {
+	if len(files) == 0 {
+		return
+	}
+	a.cursors.hold(w.ChannelID, w.ID, false)
+	m.Dedupe = "f:" + w.ChannelID + ":" + w.ID
+	m.Text, m.Quote, m.ReplyTo, m.OpenFor = "", "", "", 0
+	a.beside(func(ctx context.Context) {
+		m.Attachments = a.loadAll(ctx, m, files)
+		if ctx.Err() == nil && a.deliver(ctx, m) {
+			a.cursors.release(w.ChannelID, w.ID)
+		}
+	})
 }
 
 func kindOf(w *message, f attachment) string {
@@ -95,6 +130,9 @@ func (a *Adapter) load(ctx context.Context, key session.Key, f attachment, at *s
 		if no, err = a.loadOnce(ctx, key, f, at); err == nil {
 			return
 		}
+		if no != nil && (no.StatusCode == http.StatusNotFound || no.StatusCode == http.StatusForbidden) && a.refresh(ctx, &f) {
+			continue
+		}
 		if errors.Is(err, errTooBig) || no != nil && no.StatusCode < 500 || !pause(ctx, wait.next()) {
 			break
 		}
@@ -105,6 +143,22 @@ func (a *Adapter) load(ctx context.Context, key session.Key, f attachment, at *s
 	}
 	a.log.Warn("file not loaded", "kind", at.Kind, "size", f.Size)
 	a.log.Debug("file not loaded", "err", err) // it says the address, which is signed
+}
+
+// refresh asks for the message of a file whose address has run out: it then has
+// a new one (D16). False when it has not.
+func (a *Adapter) refresh(ctx context.Context, f *attachment) bool {
+	var w message
+	if f.in == nil || a.call(ctx, http.MethodGet, "channels/"+f.in.ChannelID+"/messages/"+f.in.ID, "get:"+f.in.ChannelID, nil, &w) != nil {
+		return false
+	}
+	for _, now := range w.Attachments {
+		if now.ID == f.ID && now.URL != f.URL {
+			f.URL = now.URL
+			return true
+		}
+	}
+	return false
 }
 
 // loadOnce tries once; no is an answer that was not the file.

@@ -105,43 +105,51 @@ func (a *Adapter) change(ctx context.Context, what string, f func(old []byte) ([
 	}
 }
 
-// seen remembers the newest messages that were taken: that they were, what
-// they said and who wrote them. Two generations of seenMost bound it.
-type seen struct {
+// A recent remembers the newest things told of it, by id. Two generations of
+// recentMost bound it. Safe from any goroutine; the zero value is ready.
+type recent[V any] struct {
 	mu       sync.Mutex
-	new, old map[string]seenMessage
+	new, old map[string]V
 }
 
-const seenMost = 4096
+const recentMost = 4096
 
-type seenMessage struct{ hash, author, first string }
+func (r *recent[V]) put(id string, v V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.new) >= recentMost || r.new == nil {
+		r.old, r.new = r.new, make(map[string]V)
+	}
+	r.new[id] = v
+}
+
+func (r *recent[V]) get(id string) (V, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok := r.new[id]; ok {
+		return v, true
+	}
+	v, ok := r.old[id]
+	return v, ok
+}
+
+func (r *recent[V]) drop(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.new, id)
+	delete(r.old, id)
+}
+
+// A seenMessage is one that was taken: what it said, who wrote it and its first
+// words.
+type seenMessage struct {
+	hash   string
+	author session.Person
+	first  string
+}
 
 // firstWords is how much of a message a list shows, in UTF-16 units.
 const firstWords = 40
-
-func (s *seen) put(id string, m seenMessage) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.new) >= seenMost || s.new == nil {
-		s.old, s.new = s.new, make(map[string]seenMessage)
-	}
-	s.new[id] = m
-}
-
-func (s *seen) get(id string) (seenMessage, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, ok := s.new[id]; ok {
-		return m, true
-	}
-	m, ok := s.old[id]
-	return m, ok
-}
-
-func (s *seen) taken(id string) bool {
-	_, ok := s.get(id)
-	return ok
-}
 
 // marks remember for a while what calls taught. Losing them costs those calls.
 type marks struct {

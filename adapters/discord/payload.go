@@ -18,6 +18,11 @@ const (
 	labelMost = 80  // of a button
 	dataMost  = 100 // of a button's data
 	rowMost   = 5   // buttons in a row, and rows
+	// buttonsMost buttons are shown as such; more are a select menu, of which
+	// Discord takes 25 choices.
+	buttonsMost = 2 * rowMost
+	choicesMost = 25
+	menuData    = "menu" // the data of a menu; what was chosen comes beside it
 )
 
 // A payload is one message as the outbox keeps it. Fields are only ever added:
@@ -27,6 +32,9 @@ type payload struct {
 	ReplyTo session.MessageID `json:"reply_to,omitempty"`
 	Rows    []row             `json:"rows,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
+	// Ask is the interaction it answers, empty = none: then only who asked sees
+	// it, as long as Discord lets it be answered.
+	Ask string `json:"ask,omitempty"`
 }
 
 type row struct {
@@ -34,11 +42,19 @@ type row struct {
 	Components []button `json:"components"`
 }
 
+// A button is one, or a select menu of many.
 type button struct {
-	Type     int    `json:"type"` // 2
-	Style    int    `json:"style"`
-	Label    string `json:"label"`
-	CustomID string `json:"custom_id"`
+	Type     int      `json:"type"` // 2, a menu 3
+	Style    int      `json:"style,omitempty"`
+	Label    string   `json:"label,omitempty"`
+	CustomID string   `json:"custom_id"`
+	Hint     string   `json:"placeholder,omitempty"`
+	Options  []choice `json:"options,omitempty"`
+}
+
+type choice struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
 }
 
 // An outMessage is a message on the wire. The library's own type knows no
@@ -85,6 +101,9 @@ func (a *Adapter) Parts(o session.Outgoing) [][]byte {
 	out := make([][]byte, 0, len(pieces))
 	for i, text := range pieces {
 		p := payload{Text: text, Silent: o.Silent}
+		if id, ok := askOf(o.ReplyTo); ok && o.Kind == session.PartReply {
+			p.Ask = id // a turn's own words are everybody's
+		}
 		if i == 0 {
 			p.ReplyTo = o.ReplyTo
 		}
@@ -100,26 +119,32 @@ func (a *Adapter) Parts(o session.Outgoing) [][]byte {
 	return out
 }
 
-// buttons lays buttons out in rows. Those Discord would refuse the whole
-// message for are left out.
+// buttons lays buttons out in rows, many of them as a menu. Those Discord would
+// refuse the whole message for are left out.
 func buttons(key session.Key, list []session.Button) []row {
-	var rows []row
+	var all []button
 	seen := map[string]bool{}
 	for _, b := range list {
 		data := ownerData(key, b.Data)
 		label := cutUnits(strings.TrimSpace(b.Text), labelMost)
-		if label == "" || b.Data == "" || len(data) > dataMost || seen[data] {
+		if label == "" || b.Data == "" || len(data) > dataMost || seen[data] || len(all) == choicesMost {
 			continue
 		}
 		seen[data] = true
-		if len(rows) == 0 || len(rows[len(rows)-1].Components) == rowMost {
-			if len(rows) == rowMost {
-				break
-			}
-			rows = append(rows, row{Type: 1})
+		all = append(all, button{Type: 2, Style: 2, Label: label, CustomID: data})
+	}
+	if len(all) > buttonsMost {
+		menu := button{Type: 3, CustomID: menuData, Hint: wordsChoose}
+		for _, b := range all {
+			menu.Options = append(menu.Options, choice{b.Label, b.CustomID})
 		}
-		last := &rows[len(rows)-1]
-		last.Components = append(last.Components, button{2, 2, label, data})
+		return []row{{Type: 1, Components: []button{menu}}}
+	}
+	var rows []row
+	for len(all) > 0 {
+		n := min(len(all), rowMost)
+		rows = append(rows, row{Type: 1, Components: all[:n]})
+		all = all[n:]
 	}
 	return rows
 }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -89,6 +88,7 @@ type exchange struct {
 	status int         // 0 = no answer
 	wait   time.Duration
 	global bool
+	shared bool          // the limit is one that others use up too
 	empty  time.Duration // the bucket is used up for this long; 0 = it is not
 }
 
@@ -123,6 +123,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x.status = resp.StatusCode
 	x.wait = seconds(h.Get("Retry-After"))
 	x.global = h.Get("X-RateLimit-Global") != "" || h.Get("X-RateLimit-Scope") == "global"
+	x.shared = h.Get("X-RateLimit-Scope") == "shared"
 	if h.Get("X-RateLimit-Remaining") == "0" {
 		x.empty = seconds(h.Get("X-RateLimit-Reset-After"))
 	}
@@ -154,7 +155,10 @@ func (a *Adapter) call(ctx context.Context, method, path, bucket string, body, o
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	data, err := a.rest.RequestWithBucketID(method, discordgo.EndpointAPI+path, body, bucket, discordgo.WithContext(ctx))
 	if x.empty > 0 {
-		a.pace.cool(bucket, x.empty, false)
+		a.pace.cool(bucket, x.empty)
+	}
+	if x.status == http.StatusUnauthorized || x.status == http.StatusForbidden || x.status == http.StatusTooManyRequests && !x.shared {
+		a.countInvalid()
 	}
 	if err != nil {
 		return a.failed(what, bucket, x, err)
@@ -183,12 +187,17 @@ func (a *Adapter) failed(what, bucket string, x *exchange, err error) error {
 	}
 	switch {
 	case x.status == http.StatusTooManyRequests: // also when the body is HTML (D18)
-		if rl, ok := errors.AsType[*discordgo.RateLimitError](err); ok {
-			x.wait = max(x.wait, rl.RetryAfter)
+		rl, ours := errors.AsType[*discordgo.RateLimitError](err)
+		if e.text = "too many requests"; !ours {
+			// Not Discord but what stands before it, for all calls from this address.
+			e.wait = max(x.wait, banLeast)
+			a.pace.ban(e.wait)
+		} else if e.wait = max(x.wait, rl.RetryAfter, time.Second/2); x.global {
+			a.pace.coolAll(e.wait)
+		} else {
+			a.pace.cool(bucket, e.wait)
 		}
-		e.wait, e.text = max(x.wait, time.Second/2), "too many requests"
-		a.pace.cool(bucket, e.wait, x.global)
-		a.log.Warn("told to slow down", "call", what, "wait", e.wait, "global", x.global)
+		a.log.Warn("told to slow down", "call", what, "wait", e.wait, "global", x.global, "banned", !ours)
 		return e
 	case x.status >= 300:
 		return e
@@ -227,46 +236,4 @@ func sendError(err error, first time.Time) *session.SendError {
 		out.Outcome = session.SendNot
 	}
 	return out
-}
-
-// A pacer remembers which buckets are to be left alone. Safe from any
-// goroutine; the zero value is ready.
-type pacer struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-	all   time.Time
-}
-
-// wait is how long a bucket has still to be left alone.
-func (p *pacer) wait(bucket string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	return max(p.until[bucket].Sub(now), p.all.Sub(now), 0)
-}
-
-func (p *pacer) cool(bucket string, d time.Duration, all bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	until := now.Add(d)
-	if all {
-		if until.After(p.all) {
-			p.all = until
-		}
-		return
-	}
-	if p.until == nil {
-		p.until = make(map[string]time.Time)
-	}
-	if len(p.until) > 1000 {
-		for k, u := range p.until {
-			if now.After(u) {
-				delete(p.until, k)
-			}
-		}
-	}
-	if until.After(p.until[bucket]) {
-		p.until[bucket] = until
-	}
 }

@@ -19,12 +19,16 @@ import (
 const (
 	codeUnknownChannel = 10003
 	codeUnknownMessage = 10008
+	codeUnknownWebhook = 10015
+	codeUnknownAsk     = 10062
 	codeAcked          = 40060
 	codeNoAccess       = 50001
 	codeNoDM           = 50007
 	codeNoPermission   = 50013
 	codeBadForm        = 50035
+	codeDeadToken      = 50027
 	codeArchived       = 50083
+	codeHasThread      = 160004
 	codeLocked         = 160005
 )
 
@@ -40,7 +44,10 @@ const (
 	shutFor = 10 * time.Minute
 )
 
-var errShut = errors.New("discord: " + wordsClosedChan)
+var (
+	errShut = errors.New("discord: " + wordsClosedChan)
+	errOut  = errors.New("discord: " + wordsOutage)
+)
 
 // Send sends one part and returns the id of the message; that of the first when
 // the part had to be cut.
@@ -52,7 +59,8 @@ var errShut = errors.New("discord: " + wordsClosedChan)
 //
 // What Discord refuses for a reason that can be cured is sent again, cured,
 // once for each reason: a text too long or a component it does not take (D17),
-// a locked thread (D6).
+// a thread it may not be written to (D6). The answer to a slash command goes to
+// who gave it (ask.go).
 func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, error) {
 	var pl payload
 	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" {
@@ -63,6 +71,11 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("discord: %q is no channel here", p.Key)}
 	}
 	nonce := nonceOf(p.Key, p.ID)
+	if pl.Ask != "" {
+		if id, over, err := a.answer(ctx, pl, nonce); over {
+			return session.MessageID(id), err
+		}
+	}
 	if p.State == session.PartUnknown && a.lost.get(nonce).IsZero() {
 		a.lost.note(nonce, p.Since) // lost by a process before this one
 	}
@@ -79,6 +92,9 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	}
 	began := time.Now()
 	s := sending{a: a, to: to, parent: string(p.Key.Chat)}
+	if a.moved.has(to) {
+		s.move(&pl)
+	}
 	id, err := s.send(ctx, pl, nonce)
 	if err == nil {
 		a.lost.forget(nonce)
@@ -134,20 +150,30 @@ func (s *sending) send(ctx context.Context, p payload, nonce string) (string, er
 		case e.code == codeBadForm && strings.Contains(e.detail, `"content"`) && !s.short && markup.Units(p.Text) > 64:
 			s.short = true
 			return s.pieces(ctx, p, nonce)
-		case (e.code == codeLocked || e.code == codeArchived) && !s.moved && s.to != s.parent:
-			s.moved = true
-			p.Text, p.ReplyTo = wordsLocked(s.to)+p.Text, ""
-			s.to = s.parent
+		case (e.code == codeLocked || e.code == codeArchived || e.code == codeNoPermission) && s.mayMove():
+			s.a.moved.set(s.to, shutFor)
+			s.move(&p)
 		case e.code == codeNoAccess || e.code == codeNoDM || e.code == codeNoPermission || e.code == codeUnknownChannel:
-			if !s.a.shut.has(s.to) {
-				s.a.log.Warn(wordsClosedChan, "channel", s.to, "err", err)
-			}
-			s.a.shut.set(s.to, shutFor)
+			s.a.shutChannel(ctx, s.to, err)
 			return "", err
 		default:
 			return "", err
 		}
 	}
+}
+
+// mayMove reports whether what a thread refuses can go to its channel: nothing
+// can be written to a forum itself (D11).
+func (s *sending) mayMove() bool {
+	parent, _ := s.a.places.get(s.parent)
+	return !s.moved && s.to != s.parent && !parent.forum()
+}
+
+// move sends to the thread's channel from here on, with a link (D6).
+func (s *sending) move(p *payload) {
+	s.moved = true
+	p.Text, p.ReplyTo = wordsLocked(s.to)+p.Text, ""
+	s.to = s.parent
 }
 
 // pieces sends a text that is too long after all as several messages. Each has
@@ -177,8 +203,8 @@ func (s *sending) pieces(ctx context.Context, p payload, nonce string) (string, 
 
 // once makes one call, after waiting out a short rate limit.
 func (s *sending) once(ctx context.Context, p payload, nonce string) (string, error) {
-	if s.a.shut.has(s.to) {
-		return "", errShut
+	if err := s.a.barred(s.to); err != nil {
+		return "", err
 	}
 	if d := s.a.pace.wait("send:" + s.to); d > 0 && d <= paceWait && !pause(ctx, d) {
 		return "", ctx.Err()
@@ -186,14 +212,15 @@ func (s *sending) once(ctx context.Context, p payload, nonce string) (string, er
 	return s.a.post(ctx, s.to, p, nonce)
 }
 
-// post is the call itself; a nonce is enforced.
+// post is the call itself. The nonce is enforced: what is sent again with it is
+// the message that was sent before (D19).
 func (a *Adapter) post(ctx context.Context, to string, p payload, nonce string) (string, error) {
-	m := outMessage{Content: p.Text, Nonce: nonce, Enforce: nonce != "", Mentions: nobody}
+	m := outMessage{Content: p.Text, Nonce: nonce, Enforce: true, Mentions: nobody}
 	if len(p.Rows) > 0 {
 		m.Components = p.Rows
 	}
-	if isID(string(p.ReplyTo)) {
-		m.Reference = &reference{MessageID: string(p.ReplyTo)}
+	if id := a.realMessage(string(p.ReplyTo)); id != "" {
+		m.Reference = &reference{MessageID: id}
 	}
 	if p.Silent {
 		m.Flags = flagSilent

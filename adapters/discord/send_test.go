@@ -65,7 +65,7 @@ func TestD6Threads(t *testing.T) {
 		if _, err := w.a.Send(w.ctx, p); err != nil {
 			t.Error(err)
 		}
-		if in, out := texts(w.api.Bot(topic)), texts(w.api.Bot(room)); in != "one" || out != "(<#"+topic+"> is locked, so the answer is here) one" {
+		if in, out := texts(w.api.Bot(topic)), texts(w.api.Bot(room)); in != "one" || out != "(<#"+topic+"> is closed to me, so the answer is here) one" {
 			t.Errorf("thread %q, channel %q", in, out)
 		}
 	})
@@ -102,7 +102,8 @@ func TestD17Refused(t *testing.T) {
 }
 
 // D18: a 429 is waited out by the outbox, holds for its channel alone, or for
-// all when it is global; HTML in its place is one too. No lock is slept under.
+// all when it is global, or comes from the wall before Discord: then the body is
+// HTML. No lock is slept under.
 func TestD18RateLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -112,7 +113,7 @@ func TestD18RateLimits(t *testing.T) {
 	}{
 		{"route", discordtest.Fault{Status: 429, RetryAfter: 30}, false},
 		{"global", discordtest.Fault{Status: 429, RetryAfter: 30, Global: true}, true},
-		{"html", discordtest.Fault{HTML: 429, RetryAfter: 30}, false},
+		{"html", discordtest.Fault{HTML: 429, RetryAfter: 30}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, Options{}, func(w *world) {

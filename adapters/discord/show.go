@@ -166,8 +166,8 @@ func (f *follower) run(ctx context.Context) {
 // frame shows what is due and says when to look again if nothing new comes. A
 // frame that fails is dropped; the next one says more (I9).
 func (f *follower) frame(ctx context.Context, v session.View) time.Duration {
-	if f.a.shut.has(f.to) {
-		return time.Minute
+	if f.a.barred(f.to) != nil {
+		return f.a.timing.barred // a closed channel or one that is out shows nothing
 	}
 	return max(min(f.typing(ctx), f.showBubble(ctx, v)), time.Millisecond)
 }
@@ -188,7 +188,7 @@ func (f *follower) typing(ctx context.Context) time.Duration {
 func (f *follower) failed(what string, err error) {
 	switch codeOf(err) {
 	case codeNoAccess, codeNoDM, codeNoPermission, codeUnknownChannel:
-		f.a.shut.set(f.to, shutFor)
+		f.a.shut.set(f.to, shutFor) // the answer, which must arrive, tells of it
 	}
 	if err != nil {
 		f.a.log.Debug("frame dropped", "frame", what, "err", err)

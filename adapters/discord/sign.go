@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"coxswain/session"
@@ -31,18 +30,29 @@ const noSignsFor = time.Hour
 // Sign reacts to the first message of an input and takes its own reaction
 // before that away. An input that did not wait needs no sign. In a channel that
 // refuses reactions the state stands in a list (list.go), and the answer is
-// ErrNoSigns.
+// ErrNoSigns. A slash command's input is signed on its answer (ask.go).
 func (a *Adapter) Sign(ctx context.Context, key session.Key, f session.Fate) error {
-	emoji := reactions[f.State]
-	if emoji == "" || len(f.Msgs) == 0 || !f.Waited && !f.State.Waits() {
+	if len(f.Msgs) == 0 {
 		return nil
 	}
-	to, msg := target(key), string(f.Msgs[0])
-	if to == "" || !isID(msg) {
-		return nil // a slash command is no message
+	msg := string(f.Msgs[0])
+	if id, ok := askOf(f.Msgs[0]); ok {
+		var err error
+		if msg, err = a.echo(ctx, id, f); err != nil {
+			return sendError(err, time.Now()) // changing the answer again does no harm
+		}
 	}
-	if a.shut.has(to) {
-		return &session.SendError{Outcome: session.SendRefused, Err: errShut}
+	a.noteWaiting(f, msg)
+	emoji := reactions[f.State]
+	if emoji == "" || !f.Waited && !f.State.Waits() {
+		return nil
+	}
+	to := a.home(key, msg)
+	if to == "" || !isID(msg) {
+		return nil // no message of this channel stands for it
+	}
+	if err := a.barred(to); err != nil {
+		return err
 	}
 	if a.noSigns.has(to) {
 		return a.listFate(ctx, key, to, f)
@@ -72,7 +82,7 @@ func (a *Adapter) Sign(ctx context.Context, key session.Key, f session.Fate) err
 	if before != "" && before != emoji {
 		err := a.react(ctx, http.MethodDelete, to, msg, before)
 		if err != nil && !permanent(err) {
-			a.reacted.forget(msg) // asked for and removed the next time
+			a.reacted.drop(msg) // asked for and removed the next time
 			return sendError(err, time.Now())
 		}
 	}
@@ -104,30 +114,3 @@ func (a *Adapter) ownReaction(ctx context.Context, channel, msg, next string, st
 	}
 	return ""
 }
-
-// reacted remembers the newest reactions by message. Two generations bound it.
-type reacted struct {
-	mu       sync.Mutex
-	new, old map[string]string
-}
-
-func (r *reacted) get(msg string) (string, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e, ok := r.new[msg]; ok {
-		return e, e != ""
-	}
-	e, ok := r.old[msg]
-	return e, ok && e != ""
-}
-
-func (r *reacted) put(msg, emoji string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.new) >= seenMost || r.new == nil {
-		r.old, r.new = r.new, make(map[string]string)
-	}
-	r.new[msg] = emoji
-}
-
-func (r *reacted) forget(msg string) { r.put(msg, "") }

@@ -26,9 +26,13 @@ func TestD4Interactions(t *testing.T) {
 		if m.Text != "/queue the next thing" || !m.Addressed || m.Private || m.From.ID != bob || m.Key != keyOf(room, "") || !strings.HasPrefix(m.Dedupe, "i:") {
 			t.Errorf("got %+v", m)
 		}
-		w.until("completed", func() bool { _, content := w.api.Answer(token); return content == "✓" })
-		if err := w.a.Sign(w.ctx, m.Key, session.Fate{Msgs: []session.MessageID{m.ID}, State: session.FateQueued}); err != nil {
+		// Its receipt is its answer, which shows to all what was asked for; further
+		// signs are put on that.
+		if err := w.a.Sign(w.ctx, m.Key, session.Fate{Ticket: 1, Msgs: []session.MessageID{m.ID}, State: session.FateQueued}); err != nil {
 			t.Errorf("sign on a slash command: %v", err)
+		}
+		if _, content := w.api.Answer(token); content != "» the next thing" || !w.api.Bot(room)[0].Reactions["😴"] {
+			t.Errorf("answered %q, signs %v", content, w.api.Bot(room))
 		}
 
 		id, err := w.a.Send(w.ctx, w.part(dm, "x"))
@@ -61,8 +65,8 @@ func TestCommandsOnlyWhenChanged(t *testing.T) {
 	play(t, Options{Commands: cmds}, func(w *world) {
 		w.until("stored", func() bool { return w.docs.get("commands") != "" })
 		var list []map[string]any
-		if err := json.Unmarshal(w.api.Commands(), &list); err != nil || len(list) != 2 || list[0]["name"] != "stop" {
-			t.Errorf("commands %v, %v; want the two with good names", list, err)
+		if err := json.Unmarshal(w.api.Commands(), &list); err != nil || len(list) != 7 || list[0]["name"] != "stop" || list[6]["name"] != menuWhy {
+			t.Errorf("commands %v, %v; want the two with good names, /thread and four on messages", list, err)
 		}
 		again := func(o []Command) {
 			w.stop()

@@ -15,6 +15,10 @@ import (
 // bot that logs in over 1000 times in a day.
 const loginsMost = 800
 
+// loginsLeast are kept for a person who looks into it: below, no session is
+// begun.
+const loginsLeast = 20
+
 // slowLogin is the wait between logins when the day's are nearly used up.
 const slowLogin = 10 * time.Minute
 
@@ -43,6 +47,9 @@ func (a *Adapter) supervise(ctx context.Context, f *flight) error {
 				return err
 			}
 			tries = 0
+			if !a.affordable(ctx) {
+				break
+			}
 		}
 		err := l.open(ctx)
 		if ctx.Err() != nil {
@@ -106,36 +113,45 @@ func (a *Adapter) down(err error) {
 	}
 }
 
-// rested gives the wait before connecting again; long when the day's logins
-// are nearly used up (D24).
+// rested gives the wait before connecting again; long when the day's logins are
+// nearly used up (D24).
 func (a *Adapter) rested(d time.Duration) time.Duration {
-	if a.logins.today() < loginsMost {
+	if a.logins.within(24*time.Hour) < loginsMost {
 		return d
 	}
 	a.log.Warn(wordsBudget)
 	return max(d, slowLogin)
 }
 
-// A budget counts the logins of the last day, as far as this process made
-// them.
-type budget struct {
-	mu sync.Mutex
-	at []time.Time
-}
-
-func (b *budget) add() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.at = append(b.at, time.Now())
-}
-
-func (b *budget) today() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.at) > 0 && time.Since(b.at[0]) > 24*time.Hour {
-		b.at = b.at[1:]
+// affordable asks Discord before a login how many are left today, and waits while
+// there are too few: with the last one the token would be reset (D24). Discord's
+// count holds for all processes and over restarts. False when ctx ended.
+func (a *Adapter) affordable(ctx context.Context) bool {
+	for {
+		var g struct {
+			Limit struct {
+				Total, Remaining int64
+				ResetAfter       int64 `json:"reset_after"` // ms
+			} `json:"session_start_limit"`
+		}
+		if err := a.call(ctx, http.MethodGet, "gateway/bot", "gateway", nil, &g); err != nil || g.Limit.Total == 0 {
+			return ctx.Err() == nil // opening the session says what is wrong
+		}
+		low := g.Limit.Remaining < loginsLeast
+		a.state.set(func(s *Status) {
+			if s.LoginsLeft = g.Limit.Remaining; low {
+				s.Connected, s.Err = false, wordsNoLogins
+			}
+		})
+		if !low {
+			return true
+		}
+		wait := min(max(time.Duration(g.Limit.ResetAfter)*time.Millisecond, a.timing.least), slowLogin)
+		a.log.Error(wordsNoLogins, "left", g.Limit.Remaining, "wait", wait)
+		if !pause(ctx, min(wait, a.timing.lowLogins)) {
+			return false
+		}
 	}
-	return len(b.at)
 }
 
 // fatalError gives the error that ends the platform, nil when trying again may

@@ -17,26 +17,34 @@ type user struct {
 }
 
 type member struct {
-	User *user  `json:"user"`
-	Nick string `json:"nick"`
+	User  *user    `json:"user"`
+	Nick  string   `json:"nick"`
+	Roles []string `json:"roles"`
 }
 
 type channel struct {
 	ID       string `json:"id"`
 	Type     int    `json:"type"`
+	Name     string `json:"name"`
 	GuildID  string `json:"guild_id"`
 	ParentID string `json:"parent_id"`
 	OwnerID  string `json:"owner_id"`
+	Last     string `json:"last_message_id"`
 }
 
-// Channel types: threads are 10 to 12.
+// Channel types: threads are 10 to 12, forums 15 and 16.
 const (
+	typeText       = 0
 	typeDM         = 1
+	typeNews       = 5
 	typeThreadLow  = 10
 	typeThreadHigh = 12
+	typeForum      = 15
+	typeMedia      = 16
 )
 
 func (c channel) thread() bool { return c.Type >= typeThreadLow && c.Type <= typeThreadHigh }
+func (c channel) forum() bool  { return c.Type == typeForum || c.Type == typeMedia }
 
 type attachment struct {
 	ID          string `json:"id"`
@@ -44,6 +52,9 @@ type attachment struct {
 	ContentType string `json:"content_type"`
 	Size        int64  `json:"size"`
 	URL         string `json:"url"`
+
+	kind string   // of file, set when read
+	in   *message // whose it is
 }
 
 // Message types that people write (D9).
@@ -84,7 +95,10 @@ type message struct {
 		MessageID string `json:"message_id"`
 	} `json:"message_reference"`
 	Referenced *message `json:"referenced_message"`
-	Snapshots  []struct {
+	Asked      *struct {
+		ID string `json:"id"`
+	} `json:"interaction_metadata"` // of an answer to an interaction
+	Snapshots []struct {
 		Message message `json:"message"`
 	} `json:"message_snapshots"`
 	Embeds     []json.RawMessage `json:"embeds"`
@@ -119,13 +133,38 @@ type interaction struct {
 	User      *user    `json:"user"`
 	Message   *message `json:"message"`
 	Data      struct {
-		Name     string `json:"name"`
-		CustomID string `json:"custom_id"`
-		Options  []struct {
+		Name     string   `json:"name"`
+		Type     int      `json:"type"` // of a command
+		CustomID string   `json:"custom_id"`
+		Values   []string `json:"values"` // chosen from a select menu
+		Target   string   `json:"target_id"`
+		Resolved struct {
+			Messages map[string]*message `json:"messages"`
+		} `json:"resolved"`
+		Options []struct {
 			Name  string          `json:"name"`
 			Value json.RawMessage `json:"value"`
 		} `json:"options"`
 	} `json:"data"`
+}
+
+// Command types.
+const (
+	commandSlash   = 1
+	commandMessage = 3
+)
+
+type reaction struct {
+	UserID    string  `json:"user_id"`
+	ChannelID string  `json:"channel_id"`
+	MessageID string  `json:"message_id"`
+	GuildID   string  `json:"guild_id"`
+	AuthorID  string  `json:"message_author_id"`
+	Member    *member `json:"member"`
+	Emoji     struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"emoji"`
 }
 
 // discordEpoch is the first millisecond of Discord's ids.

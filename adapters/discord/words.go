@@ -2,6 +2,7 @@ package discord
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"coxswain/session"
@@ -12,6 +13,10 @@ const (
 	wordsRepeat     = "(possible repeat) "
 	wordsStop       = "Stop"
 	wordsDone       = "✓"
+	wordsChoose     = "Choose…"
+	wordsTask       = "A task"
+	wordsUseQuoted  = "Take the quoted message into account."
+	wordsThread     = "begin a task in a thread of its own"
 	wordsRestarting = "⏸ the gateway is restarting"
 	wordsNoFile     = "the file could not be loaded: send it again"
 	wordsTooBig     = "the file is over 10 MB: send a smaller one or a link"
@@ -33,10 +38,60 @@ const (
 	wordsNoContent  = "discord sends messages without their text: turn on Message Content Intent in the developer portal"
 	wordsBudget     = "close to discord's limit of 1000 logins a day: connecting again slowly"
 	wordsClosedChan = "the bot may not write there: check its permissions in this channel"
+	wordsOutage     = "the server is out at discord: what is to be sent waits"
+	wordsNoThread   = "no thread could be opened, the task stays in the channel: check Create Public Threads"
+	wordsInvalid    = "discord refuses too many calls and would bar this address: paused. Check the bot's permissions"
+	wordsNoLogins   = "discord allows hardly any more logins today: waiting. See why the bot reconnects so often"
+	wordsLoop       = "a bot speaks too often: not heard for ten minutes"
 )
 
+// wordsTellClosed tells a person in private that the answer cannot be given.
+func wordsTellClosed(channel string) string {
+	return "I may not write in <#" + channel + "> any more, so you get no answer there. Give me the permission, or ask me here."
+}
+
+func wordsGuildGone(outage bool) string {
+	if outage {
+		return "a server is out: what belongs to it is kept"
+	}
+	return "the bot was thrown out of a server: nothing is sent there any more"
+}
+
+// wordsEcho shows everybody what a slash command asked for.
+func wordsEcho(text string) string {
+	if text == "" {
+		return wordsDone
+	}
+	return "» " + cutUnits(text, partMost-2)
+}
+
+func wordsFiles(files []attachment) string {
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Filename)
+	}
+	return "[files: " + strings.Join(names, ", ") + "]"
+}
+
+// wordsState says the state of an input to who sent it.
+func wordsState(state session.FateState, step int) string {
+	switch state {
+	case session.FateAccepted, session.FateRunning:
+		return "✓ begun"
+	case session.FateAnswered:
+		return "👍 answered"
+	case session.FateDropped:
+		return "👎 dropped"
+	case session.FateFailed:
+		return "💔 failed"
+	case session.FateStopped:
+		return "💔 stopped"
+	}
+	return wordsFate(state, step)
+}
+
 func wordsLocked(thread string) string {
-	return "(<#" + thread + "> is locked, so the answer is here) "
+	return "(<#" + thread + "> is closed to me, so the answer is here) "
 }
 
 func wordsWaiting(n int) string { return fmt.Sprintf("Waiting %d", n) }

@@ -23,8 +23,9 @@ import (
 // The library cannot be made to let go of a lock it waits for itself: those
 // goroutines are what Status.Leaked counts (D23). All others must end.
 func TestMain(m *testing.M) {
-	// The library sleeps a second whenever it closes: tests wait side by side.
-	_ = flag.Set("test.parallel", "16")
+	// The library sleeps a second whenever it closes: tests wait side by side, the
+	// 100 bots of the soak among them.
+	_ = flag.Set("test.parallel", "128")
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/bwmarrin/discordgo.(*Session).CloseWithCode"))
 }
 
@@ -47,7 +48,7 @@ const patience = 20 * time.Second
 
 // A world is an adapter, the fake Discord and what it is plugged into.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	api  *discordtest.Server
 	door *door
 	docs *docs
@@ -60,8 +61,10 @@ type world struct {
 	err  error  // of Run, after stop
 }
 
-func newWorld(t *testing.T, o Options) *world {
-	t.Parallel()
+func newWorld(t testing.TB, o Options) *world {
+	if p, ok := t.(interface{ Parallel() }); ok {
+		p.Parallel()
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, api: discordtest.New(), door: newDoor(), docs: &docs{}, save: &inbox{}, logs: &logs{}, ctx: ctx}
@@ -92,14 +95,14 @@ func (w *world) fresh() {
 		w.t.Fatal(err)
 	}
 	a.timing.least, a.timing.most, a.timing.retry = 5*time.Millisecond, 50*time.Millisecond, 5*time.Millisecond
-	a.timing.flush = 20 * time.Millisecond
+	a.timing.flush, a.timing.grace = 20*time.Millisecond, time.Minute
 	w.t.Cleanup(func() { a.files.CloseIdleConnections() })
 	w.a = a
 }
 
 // play runs f with a running adapter. The client must have given the server
 // nothing to complain of.
-func play(t *testing.T, o Options, f func(w *world)) {
+func play(t testing.TB, o Options, f func(w *world)) {
 	t.Helper()
 	w := newWorld(t, o)
 	w.run()
@@ -206,11 +209,14 @@ func (w *world) part(chat, md string) session.Part {
 type door struct {
 	mu   sync.Mutex
 	seen map[string]int
+	msgs map[string]session.Message // as given last, by dedupe id
 	took chan session.Message
 	fail func(m session.Message) error
 }
 
-func newDoor() *door { return &door{seen: map[string]int{}, took: make(chan session.Message, 1000)} }
+func newDoor() *door {
+	return &door{seen: map[string]int{}, msgs: map[string]session.Message{}, took: make(chan session.Message, 1000)}
+}
 
 func (d *door) Deliver(_ context.Context, m session.Message) error {
 	d.mu.Lock()
@@ -223,6 +229,7 @@ func (d *door) Deliver(_ context.Context, m session.Message) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.msgs[m.Dedupe] = m
 	if d.seen[m.Dedupe]++; d.seen[m.Dedupe] == 1 {
 		d.took <- m
 	}
@@ -233,6 +240,12 @@ func (d *door) failing(f func(m session.Message) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fail = f
+}
+
+func (d *door) last(dedupe string) session.Message {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.msgs[dedupe]
 }
 
 // docs are documents in memory.
@@ -262,6 +275,22 @@ func (d *docs) PutDoc(_ context.Context, name string, version int64, data []byte
 	return nil
 }
 
+// put makes a document what it was: a process that ended before it wrote.
+func (d *docs) put(name, data string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	name = "discord:" + discordtest.BotID + ":" + name
+	if d.ver[name] > 0 {
+		d.data[name] = []byte(data)
+	}
+}
+
+func (d *docs) forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.data, "discord:"+discordtest.BotID+":"+name)
+}
+
 func (d *docs) get(name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -270,11 +299,15 @@ func (d *docs) get(name string) string {
 
 // An inbox keeps saved files.
 type inbox struct {
-	mu    sync.Mutex
-	files map[string]string
+	before func(context.Context) // of every save; set while nothing is saved
+	mu     sync.Mutex
+	files  map[string]string
 }
 
-func (b *inbox) save(_ context.Context, _ session.Key, name string, r io.Reader) (string, int64, error) {
+func (b *inbox) save(ctx context.Context, _ session.Key, name string, r io.Reader) (string, int64, error) {
+	if b.before != nil {
+		b.before(ctx)
+	}
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return "", 0, err
@@ -306,7 +339,7 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-func outcome(t *testing.T, err error) *session.SendError {
+func outcome(t testing.TB, err error) *session.SendError {
 	t.Helper()
 	e, ok := errors.AsType[*session.SendError](err)
 	if !ok {
