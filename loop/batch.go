@@ -54,12 +54,19 @@ func (r *runner) batch(ctx context.Context, reply Reply) *session.Outcome {
 	return r.calls(ctx, reply.Calls, limit)
 }
 
+// callsMost is how many calls of one message are run: more is a model that runs
+// wild, and each costs a row.
+const callsMost = 128
+
 // calls runs a batch. Each call gets exactly one row (I14); those that are not
 // started say why.
 func (r *runner) calls(ctx context.Context, calls []session.Call, limit string) *session.Outcome {
 	var rest []session.Row // rows of calls that are not started
 	for i, c := range calls {
 		skip := r.skip(ctx, c, limit)
+		if i >= callsMost && limit == "" {
+			skip = bodyMany
+		}
 		if skip != "" {
 			rest = append(rest, toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: skip, Failed: true, NotRun: true}))
 			r.breaker.add(c, skip)

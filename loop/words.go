@@ -19,6 +19,7 @@ const (
 	bodySteps       = "not run: step limit; report what is done and what is left"
 	bodyTime        = "not run: time limit; report what is done and what is left"
 	bodyKeyInArgs   = "not run: the arguments held part of a gateway note's key, which no tool may be given"
+	bodyMany        = "not run: over 128 calls in one message; make fewer, and look at their results first"
 	bodyLease       = "not run: this process lost the session"
 
 	publicSteps   = "This task hit its step limit. Say what to do next."

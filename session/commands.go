@@ -266,7 +266,7 @@ func heldList(text string, slot []Entry, lane Lane) (string, []Button) {
 		b.WriteString("\n" + textEntry(n, e, lane.Now))
 		if n <= 8 { // a keyboard longer than a phone helps nobody
 			buttons = append(buttons,
-				Button{Text: fmt.Sprintf("Run %d", n), Data: fmt.Sprintf("run:%d", e.Ticket)},
+				Button{Text: fmt.Sprintf("Run %d", n), Data: fmt.Sprintf("run:%d", e.Ticket), Row: true},
 				Button{Text: fmt.Sprintf("Drop %d", n), Data: fmt.Sprintf("drop:%d", e.Ticket)})
 		}
 	}
@@ -289,6 +289,7 @@ func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) 
 			continue
 		}
 		n, t := strconv.Itoa(i+1), strconv.FormatInt(e.Ticket, 10)
+		first := len(buttons)
 		switch {
 		case e.Held:
 			buttons = append(buttons, Button{Text: "Run " + n, Data: "run:" + t})
@@ -298,6 +299,7 @@ func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) 
 			buttons = append(buttons, Button{Text: "Send " + n + " now", Data: "now:" + t})
 		}
 		buttons = append(buttons, Button{Text: "Drop " + n, Data: "drop:" + t})
+		buttons[first].Row = true
 	}
 	return h.reply(ctx, m, b.String(), buttons...)
 }

@@ -74,6 +74,7 @@ func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
 			return err
 		}
 		if done {
+			h.Log.WarnContext(ctx, "somebody became an admin by the one-time link", "platform", m.Key.Platform, "user", m.From.ID)
 			return h.reply(ctx, m, textAdminNow)
 		}
 	}
@@ -81,6 +82,7 @@ func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
 	if err != nil || code == "" {
 		return err
 	}
+	h.Log.InfoContext(ctx, "a stranger was given a pairing code; gateway pair lists it", "platform", m.Key.Platform, "user", m.From.ID)
 	return h.reply(ctx, m, textPair(code))
 }
 

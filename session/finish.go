@@ -168,6 +168,9 @@ func (t *Turn) send(o Outgoing, id string) []PartNew {
 	t.mu.Lock()
 	between := t.waiting > 0
 	t.mu.Unlock()
+	for ticket := range t.inputs {
+		between = between || t.waited[ticket] // others were written while it waited
+	}
 	if between || len(t.inputs) > 1 || t.a.key.Thread != "" || t.a.key.Chat != ChatID(t.owner.ID) {
 		o.ReplyTo = t.asked
 	}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"coxswain/session"
+	"coxswain/steer"
 )
 
 // What rings is what notify says: answers and failures always but with none,
@@ -29,4 +30,26 @@ func TestNotify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An answer hangs on the message it answers when others stand between: what
+// waited was overtaken.
+func TestAnswerOfWhatWaitedIsAReply(t *testing.T) {
+	play(t, set{mode: steer.Queue}, func(w *world) {
+		w.deliver(w.says("ann", "ann", "a task"))
+		second := w.deliver(w.says("ann", "ann", "and then this"))
+		for i, want := range []session.MessageID{"m1", second.ID} {
+			w.agent.end <- session.Outcome{End: session.EndAnswered, Text: "done"}
+			synctest.Wait()
+			if o := w.sent("ann"); len(o) != 1 || o[0].ReplyTo != want {
+				t.Errorf("answer %d: %+v; want it to reply to %s", i+1, o, want)
+			}
+		}
+		w.deliver(w.says("ann", "ann", "a plain question"))
+		w.agent.end <- session.Outcome{End: session.EndAnswered, Text: "done"}
+		synctest.Wait()
+		if o := w.sent("ann"); len(o) != 1 || o[0].ReplyTo != "" {
+			t.Errorf("nothing stands between: %+v", o)
+		}
+	})
 }

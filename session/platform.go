@@ -86,6 +86,9 @@ type Outgoing struct {
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"data"` // at most 64 bytes: Telegram's limit
+	// Row begins a row, where the platform has room for it: the buttons of one
+	// message stand together.
+	Row bool `json:"row,omitempty"`
 }
 
 // SendOutcome says what is known of a failed send.

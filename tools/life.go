@@ -131,6 +131,9 @@ func endLives(dir, own string) (ended int, err error) {
 			continue
 		}
 		n, err := endLife(filepath.Join(dir, e.Name()), lifeName+"="+e.Name())
+		if errors.Is(err, fs.ErrPermission) {
+			continue // another user's, whose processes are not ours to end
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process was quicker
 			return ended, fmt.Errorf("tools: end an earlier life: %w", err)
 		}

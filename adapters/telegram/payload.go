@@ -138,7 +138,7 @@ func buttons(key session.Key, list []session.Button) *keyboard {
 			continue // Telegram would refuse the whole message for it
 		}
 		n := markup.Units(b.Text) + 4
-		if n > room || len(rows[len(rows)-1]) == 4 {
+		if b.Row || n > room || len(rows[len(rows)-1]) == 4 {
 			rows, room = append(rows, nil), rowUnits
 		}
 		room -= n

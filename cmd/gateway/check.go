@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"coxswain/adapters/telegram"
@@ -50,6 +52,12 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 	} else {
 		good, err := checkTelegram(ctx, c, log)
 		line("telegram", err, good)
+	}
+	if c.Platforms.Discord.Token == "" {
+		fmt.Fprintf(w, "off   %-10s no token (DISCORD_BOT_TOKEN)\n", "discord")
+	} else {
+		good, err := checkDiscord(ctx, c)
+		line("discord", err, good)
 	}
 	for _, l := range []struct{ name, addr string }{{"web", c.Platforms.Web.Listen}, {"ops", c.Ops.Listen}} {
 		if l.addr == "" {
@@ -124,10 +132,42 @@ func checkTelegram(ctx context.Context, c Config, log *slog.Logger) (string, err
 		return "", err
 	}
 	name, err := a.Username(ctx)
-	if err != nil {
-		return "", err
+	switch {
+	case err == nil:
+		return "@" + name, nil
+	case strings.Contains(err.Error(), "401"):
+		return "", fmt.Errorf("%w; get a new token from @BotFather and set platforms.telegram.token", err)
 	}
-	return "@" + name, nil
+	return "", fmt.Errorf("%w; check platforms.telegram.api_url (%s) and the network", err, c.Platforms.Telegram.APIURL)
+}
+
+// checkDiscord asks who the token belongs to.
+func checkDiscord(ctx context.Context, c Config) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Platforms.Discord.APIURL, "/")+"/api/v10/users/@me", nil)
+	if err != nil {
+		return "", fmt.Errorf("platforms.discord.api_url: %w", err)
+	}
+	req.Header.Set("Authorization", "Bot "+string(c.Platforms.Discord.Token))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("%w; check platforms.discord.api_url (%s) and the network", err, c.Platforms.Discord.APIURL)
+	}
+	defer resp.Body.Close()
+	var me struct {
+		Username string `json:"username"`
+	}
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return "", errors.New("the token is refused; make a new one in the developer portal and set platforms.discord.token")
+	case resp.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("the API answers %s; try again in a minute", resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&me); err != nil {
+		return "", fmt.Errorf("platforms.discord.api_url (%s) is not Discord's: %w", c.Platforms.Discord.APIURL, err)
+	}
+	return me.Username, nil
 }
 
 // checkPort reports whether the port is free, or held by our own gateway.

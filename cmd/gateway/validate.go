@@ -51,8 +51,16 @@ func (c *Config) validate() error {
 	if c.Limits.TurnSteps < 1 {
 		errs = append(errs, fmt.Errorf("config: limits.turn_steps is %d; it must be at least 1", c.Limits.TurnSteps))
 	}
-	if c.Steer.YieldAfter < 0 || c.Input.JoinWindow < 0 || c.Limits.Drain < 0 || c.Limits.HistoryCache < 0 {
-		errs = append(errs, errors.New("config: steer.yield_after, input.join_window, limits.drain and limits.history_cache cannot be negative"))
+	for _, d := range []struct {
+		key  string
+		less bool
+	}{
+		{"steer.yield_after", c.Steer.YieldAfter < 0}, {"input.join_window", c.Input.JoinWindow < 0},
+		{"limits.drain", c.Limits.Drain < 0}, {"limits.history_cache", c.Limits.HistoryCache < 0},
+	} {
+		if d.less {
+			errs = append(errs, fmt.Errorf("config: %s is negative; it must be zero or more", d.key))
+		}
 	}
 	errs = append(errs, c.validateAccess()...)
 	errs = append(errs, c.validateProfiles()...)

@@ -13,7 +13,7 @@ import (
 // Caps on what an endpoint may make us hold. No real answer comes near them.
 const (
 	frameCap  = 16 << 20
-	streamCap = 64 << 20
+	streamCap = 16 << 20
 )
 
 // frames is the body of a 2xx response, normalised for go-openai: each frame

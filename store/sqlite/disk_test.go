@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"coxswain/session"
 )
@@ -180,5 +181,27 @@ func TestPingMissesItsFile(t *testing.T) {
 	}
 	if err := s.Ping(t.Context()); err == nil {
 		t.Error("with another file in its place: no error")
+	}
+}
+
+// The store's clock goes on when the machine's is set back (F38), and follows
+// it forward.
+func TestSteadyClock(t *testing.T) {
+	wall, ran := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), time.Duration(0)
+	c := &steady{wall: func() time.Time { return wall }, ran: func() time.Duration { return ran }}
+	begin := c.now()
+	for _, step := range []struct {
+		wall, ran, want time.Duration // since the beginning
+	}{
+		{time.Second, time.Second, time.Second},
+		{-time.Hour + 2*time.Second, 2 * time.Second, 2 * time.Second}, // set back
+		{-time.Hour + 90*time.Minute, 90 * time.Minute, 90 * time.Minute},
+		{3 * time.Hour, 91 * time.Minute, 3 * time.Hour}, // set forward, or asleep
+		{3*time.Hour + time.Second, 91*time.Minute + time.Second, 3*time.Hour + time.Second},
+	} {
+		wall, ran = begin.Add(step.wall), step.ran
+		if got := c.now().Sub(begin); got != step.want {
+			t.Errorf("wall %v, ran %v: got %v; want %v", step.wall, step.ran, got, step.want)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func Open(ctx context.Context, path string, opt Options) (_ *Store, err error) {
 		noSync: opt.testOnlyNoSync,
 	}
 	if s.clock == nil {
-		s.clock = time.Now
+		s.clock = newSteady().now
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -324,6 +324,35 @@ func (t *tx) dropLeases() error {
 
 // now is the store's clock.
 func (s *Store) now() time.Time { return s.clock().Truncate(time.Millisecond) }
+
+// A steady clock follows the wall clock forward and goes on at its own pace when
+// that is set back: what waits for a time (an open paste, a lease, a retry)
+// would else stand still for as long as the clock went back (F38).
+type steady struct {
+	wall func() time.Time
+	ran  func() time.Duration // of a clock that nobody sets
+
+	mu   sync.Mutex
+	last time.Time
+	at   time.Duration // ran, then
+}
+
+func newSteady() *steady {
+	began := time.Now()
+	return &steady{wall: time.Now, ran: func() time.Duration { return time.Since(began) }}
+}
+
+func (c *steady) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, ran := c.wall().Round(0), c.ran()
+	went := c.last.Add(ran - c.at)
+	if c.last.IsZero() || wall.After(went) { // set forward, or the machine slept
+		went = wall
+	}
+	c.last, c.at = went, ran
+	return went
+}
 
 // Close ends the goroutines, moves the log into the file and gives the
 // directory back. Calls that are in a batch or read are finished first, others
