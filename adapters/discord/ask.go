@@ -41,6 +41,7 @@ type ask struct {
 	mu   sync.Mutex // held over calls: they go one after another
 	used bool       // the first answer says something, or is no more
 	dead bool       // its token works no more
+	till time.Time  // nor does it from then on
 }
 
 // askMark begins the id of a message that is none: a slash command's.
@@ -87,7 +88,7 @@ func (k *ask) taken(ctx context.Context) bool {
 }
 
 // fresh reports whether the token should work. Call it with mu held.
-func (k *ask) fresh() bool { return !k.dead && time.Since(k.began) < tokenTime }
+func (k *ask) fresh() bool { return !k.dead && time.Now().Before(k.till) }
 
 // answer gives a part to who asked. over is false when it is to go to the
 // channel: the ack was lost (D4), the process that heard it is gone, or it is

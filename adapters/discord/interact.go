@@ -77,7 +77,8 @@ func (a *Adapter) askFor(i *interaction) *ask {
 	if u == nil || i.ID == "" || i.Token == "" || i.ChannelID == "" {
 		return nil
 	}
-	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: time.Now(), acked: make(chan struct{}), echo: i.text()}
+	now := time.Now()
+	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: now, till: now.Add(tokenTime), acked: make(chan struct{}), echo: i.text()}
 	if p := a.app.Load(); k.app == "" && p != nil {
 		k.app = *p
 	}

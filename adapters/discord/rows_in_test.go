@@ -3,6 +3,7 @@ package discord
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"coxswain/discordtest"
 	"coxswain/session"
@@ -100,7 +101,7 @@ func rowToken(w *world, g *golden) {
 		k.taken(w.ctx)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.began = k.began.Add(-tokenTime)
+		k.till = time.Now()
 	}
 	reply := func(n int, text string) {
 		w.t.Helper()

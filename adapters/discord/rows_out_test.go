@@ -293,10 +293,11 @@ func rowClosedDM(w *world, g *golden) {
 }
 
 func rowDeaf(w *world, g *golden) {
-	w.a.timing.open, w.a.timing.tick, w.a.timing.quiet = 300*time.Millisecond, 20*time.Millisecond, 400*time.Millisecond
+	w.a.timing.open, w.a.timing.tick, w.a.timing.quiet = time.Second, 20*time.Millisecond, 400*time.Millisecond
 	w.api.Next(g.Gateway...) // READY never comes
 	w.run()
-	w.until("replaced", func() bool { s := w.a.Status(); return s.Replaced == 1 && s.Connected })
+	w.until("replaced", func() bool { s := w.a.Status(); return s.Replaced >= 1 && s.Connected })
+	logins := w.a.Status().Logins
 	g.all()
 	g.stored(`say dm ann #2 "with parts"`)
 	g.silent(dm)
@@ -307,7 +308,7 @@ func rowDeaf(w *world, g *golden) {
 		w.t.Errorf("got %+v", m)
 	}
 	w.until("resumed", func() bool { return w.a.Status().Resumes > 0 })
-	if s := w.a.Status(); s.Undecodable != 0 || s.Logins != 1 {
+	if s := w.a.Status(); s.Undecodable != 0 || s.Logins != logins {
 		w.t.Errorf("status %+v; want a resume, and no login for it", s)
 	}
 	w.end()

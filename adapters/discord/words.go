@@ -47,7 +47,7 @@ const (
 
 // wordsTellClosed tells a person in private that the answer cannot be given.
 func wordsTellClosed(channel string) string {
-	return "I may not write in <#" + channel + "> any more, so you get no answer there. Give me the permission, or ask me here."
+	return "I may not write in <#" + channel + "> any more. Give me the permission there, or ask me here."
 }
 
 func wordsGuildGone(outage bool) string {
