@@ -416,21 +416,26 @@ type usage struct {
 	rss, peak float64 // MB of 10⁶ bytes
 }
 
-// usage reads /proc: ticks of 10 ms, so it is for long runs.
+// usage reads /proc. CPU is the time its threads were running, to the nanosecond
+// (schedstat): ticks of 10 ms say too much of a process that runs in short bursts.
 func (r *benchRig) usage() (u usage) {
 	r.b.Helper()
 	dir := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
-	stat, err := os.ReadFile(dir + "stat")
+	tasks, err := os.ReadDir(dir + "task")
 	if err != nil {
 		r.b.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
-	for _, f := range fields[11:13] { // utime, stime
-		n, err := strconv.Atoi(f)
+	for _, t := range tasks {
+		stat, err := os.ReadFile(dir + "task/" + t.Name() + "/schedstat")
+		if err != nil {
+			continue // a thread that has ended; few do
+		}
+		ran, _, _ := strings.Cut(string(stat), " ")
+		n, err := strconv.ParseInt(ran, 10, 64)
 		if err != nil {
 			r.b.Fatal(err)
 		}
-		u.cpu += time.Duration(n) * 10 * time.Millisecond
+		u.cpu += time.Duration(n)
 	}
 	status, err := os.ReadFile(dir + "status")
 	if err != nil {

@@ -185,9 +185,7 @@ func BenchmarkManyChats(b *testing.B) {
 		chats := chatIDs(many)
 		r.say(0, chats[:20]...)
 		r.await(b, sent, "", 20) // warm
-		if r.redis != nil {
-			report(b, r.commandsAlone(chats), "commands/turn-alone")
-		}
+		r.turnsAlone(chats)
 		calls := r.redisCalls()
 		before, began := r.usage(), time.Now()
 		had := r.happened(answered)
@@ -219,9 +217,10 @@ func BenchmarkManyChats(b *testing.B) {
 	})
 }
 
-// commandsAlone is what a turn sends to Redis while no other runs.
-func (r *benchRig) commandsAlone(chats []int64) float64 {
-	calls, began := r.redisCalls(), time.Now()
+// turnsAlone is what a turn costs while no other runs: CPU, and commands sent to
+// Redis.
+func (r *benchRig) turnsAlone(chats []int64) {
+	calls, cpu, began := r.redisCalls(), r.usage().cpu, time.Now()
 	const n = 60
 	for i := range n {
 		r.await(r.b, sent, r.say(100, chats[i])[0], 1)
@@ -229,8 +228,11 @@ func (r *benchRig) commandsAlone(chats []int64) float64 {
 	}
 	quiet(r.b.Context(), 100*time.Millisecond) // the last send is noted
 	took := time.Since(began)
-	calls = r.redisCalls() - calls
-	return (float64(calls) - r.idleCommands()*took.Seconds()) / n
+	report(r.b, ms(r.usage().cpu-cpu)/n, "cpu-ms/turn-alone")
+	if r.redis != nil {
+		calls = r.redisCalls() - calls
+		report(r.b, (float64(calls)-r.idleCommands()*took.Seconds())/n, "commands/turn-alone")
+	}
 }
 
 // idleCommands is how many commands a second the gateway sends by itself.

@@ -28,6 +28,11 @@ func main() {
 	if err := tools.Shield(); err != nil {
 		fmt.Fprintln(os.Stderr, "gateway: commands may be able to read this process's secrets:", err)
 	}
+	if os.Getenv("GOGC") == "" {
+		// Few live bytes, much passing through: 42 MB resident after a crowd instead
+		// of 54, for a few hundredths of a millisecond per turn (make bench).
+		debug.SetGCPercent(50)
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

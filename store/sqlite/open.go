@@ -63,15 +63,16 @@ type Store struct {
 	reads   *pool
 
 	// Owned by the writer.
-	w      *conn
-	stats  session.Stats
-	sweep  sweep
-	syncs  durability // what PRAGMA synchronous of w is now
-	asked  bool       // the checkpointer is at work
-	logged int        // pages written since the log was last copied whole
-	pages  int        // pages written since Open
-	mend   bool       // the log may have a gap
-	sick   bool       // the last write failed for want of a disk
+	w       *conn
+	stats   session.Stats
+	unsaved bool // stats are ahead of those in the file
+	sweep   sweep
+	syncs   durability // what PRAGMA synchronous of w is now
+	asked   bool       // the checkpointer is at work
+	logged  int        // pages written since the log was last copied whole
+	pages   int        // pages written since Open
+	mend    bool       // the log may have a gap
+	sick    bool       // the last write failed for want of a disk
 
 	closing sync.Once
 	closed  error // of the first Close
@@ -364,6 +365,9 @@ func (s *Store) Close() error {
 		<-s.checked
 		s.reads.close()
 		err := s.setSync(synced)
+		if err == nil && s.unsaved {
+			err = s.w.saveStats(s.stats)
+		}
 		if err == nil {
 			_, err = s.w.exec(`UPDATE meta SET value = '0' WHERE name = 'running'`)
 		}

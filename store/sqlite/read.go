@@ -217,7 +217,8 @@ func (s *Store) Doc(ctx context.Context, name string) ([]byte, int64, error) {
 // Stats implements session.Store. The counters are written by the transaction
 // that does what they count.
 func (s *Store) Stats(ctx context.Context) (session.Stats, error) {
-	return read(ctx, s, (*conn).loadStats)
+	// The writer's own: those of unsynced writes are not in the file yet.
+	return write(ctx, s, unsynced, func(t *tx) (session.Stats, error) { return *t.stats, nil })
 }
 
 // Ping implements session.Store. It asks the writer; after a write that failed

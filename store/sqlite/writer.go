@@ -137,7 +137,13 @@ func (s *Store) commit(batch []*request) {
 		r.err, err = s.one(r, len(batch) > 1)
 	}
 	if err == nil && s.stats != before {
-		err = s.w.saveStats(s.stats)
+		// Counters of what is not durable itself wait for a batch that is: a page
+		// less for each of them.
+		if s.unsaved = s.syncs == unsynced; !s.unsaved {
+			err = s.w.saveStats(s.stats)
+		}
+	} else if err == nil && s.unsaved && s.syncs == synced {
+		err, s.unsaved = s.w.saveStats(s.stats), false
 	}
 	if err == nil {
 		_, err = s.w.exec(`COMMIT`)
