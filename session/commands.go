@@ -35,6 +35,7 @@ func Commands() []*Command {
 		{Name: "queue", Short: "q", Args: "TEXT", Help: "run TEXT after this task", run: explicit(steer.Queue)},
 		{Name: "interrupt", Short: "i", Args: "TEXT", Help: "stop the task and run TEXT", run: explicit(steer.Interrupt)},
 		{Name: "stop", Args: "[all]", Help: "stop the task; what waits is held (all: dropped)", run: (*Hub).cmdStop},
+		{Name: "thread", Args: "TEXT", Help: "begin a task in a thread of its own, where the platform has threads", run: plainText},
 		{Name: "retry", Help: "send what failed or was stopped again", run: (*Hub).cmdRetry},
 		{Name: "pending", Help: "list what waits", run: (*Hub).cmdPending},
 		{Name: "cancel", Help: "in reply to a message that waits: drop it", run: (*Hub).cmdCancel},
@@ -130,6 +131,16 @@ func explicit(mode steer.Mode) func(*Hub, context.Context, Principal, Message, s
 		m.Text = args
 		return h.accept(ctx, p, m, &mode)
 	}
+}
+
+// plainText runs TEXT as a message. A platform with threads has made one and
+// delivers it there.
+func plainText(h *Hub, ctx context.Context, p Principal, m Message, args string) error {
+	if args == "" && len(m.Attachments) == 0 {
+		return h.reply(ctx, m, textUsage(h.commands["thread"]))
+	}
+	m.Text = args
+	return h.accept(ctx, p, m, nil)
 }
 
 func (h *Hub) cmdStart(ctx context.Context, p Principal, m Message, args string) error {

@@ -328,7 +328,7 @@ func (h *Hub) post(ctx context.Context, m Message, text string, p Post, buttons 
 	p.Dedupe = "r:" + m.Dedupe
 	if text != "" {
 		p.Outs = h.parts(Outgoing{
-			Key: m.Key, Kind: PartReply, Markdown: text, Buttons: buttons, Silent: true, ReplyTo: replyTo(m),
+			Key: m.Key, Kind: PartReply, Markdown: text, Buttons: buttons, Silent: true, ReplyTo: replyTo(m), Interaction: m.Interaction,
 		}, 0, "r:"+m.Dedupe)
 	}
 	_, err := h.Store.Post(ctx, p)

@@ -78,7 +78,10 @@ type Outgoing struct {
 	ReplyTo  MessageID // empty = none
 	Buttons  []Button  // on the last part
 	Silent   bool      // does not ring
-	Files    []File    // only for a FileSender
+	// Interaction is Message.Interaction of the press or slash command that is
+	// answered, empty = none: a platform may show the answer to its asker alone.
+	Interaction string
+	Files       []File // only for a FileSender
 }
 
 // A Button is one choice under a message. Data comes back as Message.Button;

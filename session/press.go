@@ -139,7 +139,7 @@ func (h *Hub) cmdBtw(ctx context.Context, p Principal, m Message, args string) e
 	}
 	m.Text = args
 	in := Input{From: p.person(), Admin: p.Admin, Shared: !m.Private, Parts: []InputPart{partOf(m)}}
-	data, err := json.Marshal(aside{Input: in, ReplyTo: replyTo(m), Dedupe: m.Dedupe})
+	data, err := json.Marshal(aside{Input: in, ReplyTo: replyTo(m), Asked: m.Interaction, Dedupe: m.Dedupe})
 	if err != nil {
 		return fmt.Errorf("encode question: %w", err)
 	}
@@ -157,6 +157,7 @@ func (h *Hub) cmdBtw(ctx context.Context, p Principal, m Message, args string) e
 type aside struct {
 	Input   Input     `json:"input"`
 	ReplyTo MessageID `json:"reply_to,omitempty"`
+	Asked   string    `json:"asked,omitempty"` // Message.Interaction
 	Dedupe  string    `json:"dedupe"`
 }
 
@@ -243,7 +244,7 @@ func (a *actor) answerAside(ctx, life context.Context, j Job, q aside, rows []Ro
 		text = textBtwFailed
 	}
 	j.Told = true
-	outs := a.h.parts(Outgoing{Key: a.key, Kind: PartReply, Markdown: text, ReplyTo: q.ReplyTo}, 0, "r:"+q.Dedupe)
+	outs := a.h.parts(Outgoing{Key: a.key, Kind: PartReply, Markdown: text, ReplyTo: q.ReplyTo, Interaction: q.Asked}, 0, "r:"+q.Dedupe)
 	err = a.h.persist(life, "answer question", func(ctx context.Context) error {
 		_, err := a.h.Store.Post(ctx, Post{Key: a.key, Dedupe: "r:" + q.Dedupe, Jobs: []Job{j}, Outs: outs})
 		return err

@@ -101,8 +101,11 @@ func (a *Adapter) Parts(o session.Outgoing) [][]byte {
 	out := make([][]byte, 0, len(pieces))
 	for i, text := range pieces {
 		p := payload{Text: text, Silent: o.Silent}
-		if id, ok := askOf(o.ReplyTo); ok && o.Kind == session.PartReply {
-			p.Ask = id // a turn's own words are everybody's
+		if o.Kind == session.PartReply { // a turn's own words are everybody's
+			p.Ask = o.Interaction
+			if id, ok := askOf(o.ReplyTo); ok && p.Ask == "" {
+				p.Ask = id
+			}
 		}
 		if i == 0 {
 			p.ReplyTo = o.ReplyTo

@@ -80,6 +80,8 @@ type Discord struct {
 	Admins         IDs    `yaml:"admins"`
 	Pairing        string `yaml:"pairing"`
 	RequireMention bool   `yaml:"require_mention"`
+	Threads        bool   `yaml:"threads"`
+	AllowBots      IDs    `yaml:"allow_bots"`
 	BusyInputMode  string `yaml:"busy_input_mode"`
 }
 

@@ -44,6 +44,12 @@ type discordStatus struct {
 	Err         string    `json:"error,omitempty"`
 	Undecodable int64     `json:"undecodable"`
 	Replaced    int64     `json:"replaced"`
+	Leaked      int64     `json:"leaked"`
+	Logins      int64     `json:"logins"`
+	LoginsLeft  int64     `json:"logins_left"`
+	Resumes     int64     `json:"resumes"`
+	Missed      int64     `json:"missed"`
+	Refused     int64     `json:"refused"`
 }
 
 // statusTime is how long a status may take.
@@ -80,7 +86,8 @@ func (p *parts) status(ctx context.Context) (any, error) {
 	if p.discord != nil {
 		d := p.discord.Status()
 		s.Discord = &discordStatus{
-			Connected: d.Connected, Username: d.Username, LastEvent: d.LastEvent, Err: d.Err, Undecodable: int64(d.Undecodable), Replaced: int64(d.Replaced),
+			Connected: d.Connected, Username: d.Username, LastEvent: d.LastEvent, Err: d.Err, Undecodable: d.Undecodable, Replaced: d.Replaced,
+			Leaked: d.Leaked, Logins: d.Logins, LoginsLeft: d.LoginsLeft, Resumes: d.Resumes, Missed: d.Missed, Refused: d.Refused,
 		}
 	}
 	if p.webAddr != nil {

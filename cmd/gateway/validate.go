@@ -90,7 +90,7 @@ func (c *Config) validateAccess() []error {
 		errs = append(errs, errors.New("config: platforms.discord.token is empty; set DISCORD_BOT_TOKEN or token_file, or remove the section"))
 	}
 	for key, ids := range map[string]IDs{
-		"telegram.allow_users": t.AllowUsers, "telegram.admins": t.Admins, "discord.allow_users": d.AllowUsers, "discord.allow_roles": d.AllowRoles, "discord.admins": d.Admins,
+		"telegram.allow_users": t.AllowUsers, "telegram.admins": t.Admins, "discord.allow_users": d.AllowUsers, "discord.allow_roles": d.AllowRoles, "discord.allow_bots": d.AllowBots, "discord.admins": d.Admins,
 	} {
 		for _, id := range ids {
 			if _, err := strconv.ParseInt(id, 10, 64); err != nil && (id != "*" || !strings.HasSuffix(key, "users")) {
