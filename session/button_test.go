@@ -128,6 +128,10 @@ func TestEdits(t *testing.T) {
 		if e.Ticket != 3 || e.Want != steer.Queue || !strings.Contains(string(e.Data), `"next, but better"`) {
 			t.Errorf("got ticket %d as %v: %s", e.Ticket, e.Want, e.Data)
 		}
+		w.deliver(edit(task, "a task")) // nothing changed: a link preview came
+		if n := len(w.lane(lobby).Slot); n != 1 {
+			t.Errorf("%d wait after an edit that changed nothing; want 1", n)
+		}
 		w.deliver(edit(task, "a better task"))
 		w.deliver(edit(task, "a better task"))
 		l := w.lane(lobby)

@@ -325,6 +325,10 @@ func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane
 				if r.Done {
 					return nil
 				}
+				same, err := h.reads(ctx, lane, m)
+				if err != nil || same {
+					return err // a link preview, or words the adapter had forgotten (T2)
+				}
 				m.Text = editedMark + m.Text
 				m.Dedupe += ":late" // the edit's own mark may say that it came too late
 				m.Group, m.OpenFor = "", 0
@@ -333,6 +337,29 @@ func (h *Hub) editRunning(ctx context.Context, p Principal, m Message, lane Lane
 		}
 	}
 	return nil
+}
+
+// reads reports whether a message of the running turn reads as m does already, by
+// the newest of what the turn was told of it.
+func (h *Hub) reads(ctx context.Context, lane Lane, m Message) (bool, error) {
+	rows, err := h.Store.Rows(ctx, m.Key, lane.Gen, max(0, lane.Seq-transcriptRows), 0)
+	if err != nil {
+		return false, fmt.Errorf("read rows: %w", err)
+	}
+	same := false
+	for _, r := range rows {
+		if r.Turn != lane.Turn {
+			continue
+		}
+		for _, in := range rowInputs(r) {
+			for _, p := range in.Parts {
+				if p.ID == m.ID {
+					same = strings.TrimPrefix(p.Text, editedMark) == m.Text
+				}
+			}
+		}
+	}
+	return same, nil
 }
 
 // deliverDelete drops a message that waits; one that is running runs on (D1).
