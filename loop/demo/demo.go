@@ -75,6 +75,7 @@ func (m *Model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 	var notes []string
 	fresh := false // the newest result carries a note
 	done, ids := 0, 0
+	before, reached := "", 0 // the task before the newest user message
 	for _, raw := range r.Messages {
 		var msg message
 		if err := json.Unmarshal(raw, &msg); err != nil {
@@ -82,6 +83,7 @@ func (m *Model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 		}
 		switch msg.Role {
 		case "user":
+			before, reached = task, done
 			task, notes, done, fresh = msg.Content, nil, 0, false
 		case "assistant":
 			ids += len(msg.Calls)
@@ -97,6 +99,9 @@ func (m *Model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 	}
 	accepted()
 	text, calls := m.turn(oneLine(task), notes, fresh, done, r.NoTools)
+	if r.NoTools && reached > 0 { // asked beside the task
+		text = beside(oneLine(before), reached)
+	}
 	for _, word := range strings.SplitAfter(text, " ") {
 		on(loop.Delta{Text: word})
 		if err := m.pause(ctx); err != nil {

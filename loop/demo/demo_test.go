@@ -213,6 +213,17 @@ func TestSmall(t *testing.T) {
 		if r := k.ask(); len(r.Calls) != 0 || !strings.Contains(r.Text, "script") {
 			t.Errorf("with tools off: %+v", r)
 		}
+		k = newTalk(t, "write a report")
+		for _, w := range []loop.Wire{
+			{Role: "assistant", Calls: []session.Call{{ID: "demo00000", Name: "wait", Args: "{}"}}}, {Role: "tool", CallID: "demo00000", Text: "waited"},
+			{Role: "assistant", Text: "Working on it."}, {Role: "user", Text: "how far are you?"},
+		} {
+			k.add(w)
+		}
+		k.req.NoTools = true
+		if r := k.ask(); len(r.Calls) != 0 || !strings.Contains(r.Text, "step 1 of 5 of “write a report”") {
+			t.Errorf("asked beside the task: %+v", r)
+		}
 	})
 }
 

@@ -13,6 +13,14 @@ const (
 
 var stepNames = [steps]string{"read the task", "gather the data", "write the draft", "check the numbers", "polish"}
 
+// beside answers a question beside the task with all that the script knows.
+func beside(task string, reached int) string {
+	if reached >= steps {
+		return fmt.Sprintf("I am a script, so all I can say is: “%s” is done, all %d steps.", task, steps)
+	}
+	return fmt.Sprintf("I am a script, so all I can say is: I am at step %d of %d of “%s”, “%s”. It goes on untouched.", reached, steps, task, stepNames[reached-1])
+}
+
 // answer obeys the notes that went in: two lines, the second says what was
 // changed for them.
 func answer(task string, notes []string) string {
