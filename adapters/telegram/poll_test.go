@@ -224,3 +224,34 @@ func TestPanicIsKeptToOneUpdate(t *testing.T) {
 }
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// openclaw 33667: a poll that hangs is given up, the status says so, and sends
+// that work meanwhile do not hide it.
+func TestPollHangs(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		w.api.Fault(telegramtest.Fault{Method: "getUpdates", Hang: true})
+		w.api.Say(ann, ann, "hello") // ends the poll that is out; the next one hangs
+		w.got()
+		at := time.Now()
+		w.api.Say(ann, ann, "still there?")
+		down := time.Duration(0)
+		for range 3 * 60 {
+			w.settle(time.Second)
+			if !w.a.Status().Connected && down == 0 {
+				down = time.Since(at)
+				if _, err := w.send(w.part(ann, "a send that works")); err != nil {
+					t.Fatal(err)
+				}
+				if w.a.Status().Connected {
+					t.Error("a send made it look connected")
+				}
+			}
+		}
+		if down == 0 || down > 90*time.Second {
+			t.Errorf("the status told of it after %v; want within the time of a poll", down)
+		}
+		if got := texts(w.got()); got != "still there?" || !w.a.Status().Connected {
+			t.Errorf("took %q, connected %v; want the message, once, and well again", got, w.a.Status().Connected)
+		}
+	})
+}
