@@ -52,7 +52,9 @@ type Options struct {
 	// Store keeps what the page shows beside the sessions (see memo.go) and has
 	// their jobs. nil: that is in memory only and ends with the process, and no
 	// jobs are shown.
-	Store    Store
+	Store Store
+	// Open opens files that the agent sends; nil: their links lead nowhere.
+	Open     Opener
 	Commands []Command
 	Log      *slog.Logger // nil = discard
 }
@@ -64,6 +66,7 @@ type Adapter struct {
 	token    string
 	hub      Hub
 	store    Store // may be nil
+	open     Opener
 	commands []Command
 	log      *slog.Logger
 	boot     string // names this process: what is in memory only began with it
@@ -104,7 +107,7 @@ func New(o Options) (*Adapter, error) {
 		o.Commands = []Command{}
 	}
 	return &Adapter{
-		listen: o.Listen, token: o.Token, hub: o.Hub, store: o.Store, commands: o.Commands, log: o.Log,
+		listen: o.Listen, token: o.Token, hub: o.Hub, store: o.Store, open: o.Open, commands: o.Commands, log: o.Log,
 		boot: strings.ToLower(rand.Text()[:10]), ending: make(chan struct{}),
 	}, nil
 }
@@ -168,6 +171,7 @@ type payload struct {
 	ReplyTo session.MessageID `json:"reply_to,omitempty"`
 	Buttons []session.Button  `json:"buttons,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
+	Files   []session.File    `json:"files,omitempty"`
 }
 
 // Name implements session.Platform.
@@ -202,7 +206,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	}
 	it := item{
 		Kind: string(p.Kind), ID: p.ID, Text: d.Text, ReplyTo: d.ReplyTo, Buttons: d.Buttons,
-		Silent: d.Silent, Turn: p.Turn, At: time.Now().UnixMilli(),
+		Silent: d.Silent, Files: named(d.Files), Turn: p.Turn, At: time.Now().UnixMilli(),
 	}
 	here := a.rooms.of(p.Key)
 	if id, ok := askedBy(p.ID); ok {

@@ -28,6 +28,7 @@ func (a *Adapter) Handler() http.Handler {
 	mux.HandleFunc("GET /api/sessions", a.list)
 	mux.HandleFunc("GET /api/sessions/{chat}", a.inChat(a.transcript))
 	mux.HandleFunc("GET /api/sessions/{chat}/events", a.inChat(a.events))
+	mux.HandleFunc("GET /api/sessions/{chat}/file", a.inChat(a.file))
 	mux.HandleFunc("POST /api/sessions/{chat}/messages", a.inChat(a.message))
 	mux.HandleFunc("POST /api/sessions/{chat}/ask", a.inChat(a.ask))
 	mux.HandleFunc("POST /api/sessions/{chat}/press", a.inChat(a.press))

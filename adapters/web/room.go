@@ -29,6 +29,7 @@ type item struct {
 	ReplyTo session.MessageID `json:"reply_to,omitempty"`
 	Buttons []session.Button  `json:"buttons,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
+	Files   []session.File    `json:"files,omitempty"`
 	Turn    int64             `json:"turn,omitempty"`
 	State   session.FateState `json:"state,omitempty"` // of a typed message that was dropped
 	At      int64             `json:"at"`              // Unix ms

@@ -26,6 +26,8 @@ const (
 	wordsRefused   = "The gateway does not let this person in here."
 	wordsStore     = "The store does not answer. Nothing is lost; it is tried again."
 	wordsRetry     = "Again: what task %d was asked"
+	wordsNoFile    = "That file is not listed in this conversation any more."
+	wordsFileGone  = "That file is not in the workspace any more. Ask the agent for it again."
 	wordsStreams   = "Too many pages are open. Close some."
 )
 

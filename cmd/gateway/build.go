@@ -257,7 +257,7 @@ func (p *parts) platforms() error {
 			list = append(list, web.Command{Name: cmd.Name, Args: cmd.Args, Help: cmd.Help})
 		}
 		p.web, err = web.New(web.Options{
-			Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Store: p.store, Commands: list, Log: p.log,
+			Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Store: p.store, Open: p.files.open, Commands: list, Log: p.log,
 		})
 		if err != nil {
 			return fmt.Errorf("platforms.web: %w", err)

@@ -258,6 +258,8 @@ export class View {
   systemBubble(b) {
     const it = b.item;
     return h('article', { class: `system ${it.kind}` }, h('div', { class: 'md', dir: 'auto' }, markdown(it.text || '')),
+      ...(it.files || []).map((f, n) => h('p', { class: 'file' },
+        h('a', { href: `/api/sessions/${this.model.chat}/file?id=${encodeURIComponent(it.id)}&n=${n}`, download: f.name }, `⤓ ${f.name}`))),
       h('p', { class: 'foot acts' },
         ...(it.buttons || []).map((x) => h('button', { type: 'button', class: 'do', 'data-act': x.data, onclick: () => this.act.press(x.data) }, x.text)), stamp(it.at)));
   }
