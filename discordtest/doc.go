@@ -6,7 +6,7 @@
 // gateway, and answers as Discord does: Hello first, READY after a good
 // Identify, the fatal close codes, replay and RESUMED after a good Resume, Op 9
 // after a bad one; a nonce that is enforced gives the message it gave before;
-// texts over 2,000 characters, bad components, closed permissions and unknown
+// texts over 2,000 characters, files over 10 MiB, bad components, closed permissions and unknown
 // messages are refused with Discord's own codes; without the message content
 // intent contents are blank.
 //

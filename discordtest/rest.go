@@ -26,13 +26,18 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		path, ok = strings.CutPrefix(r.URL.EscapedPath(), "/api/v10/")
 	}
-	data, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	data, err := io.ReadAll(io.LimitReader(r.Body, bodyMost))
 	if !ok || err != nil {
 		http.NotFound(w, r)
 		return
 	}
 	s.mu.Lock()
 	c := Call{Method: r.Method, Path: path, At: time.Now()}
+	var files []File
+	formed := true
+	if boundary, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary="); ok {
+		data, files, formed = readForm(data, boundary)
+	}
 	if len(data) > 0 && data[0] == '{' {
 		_ = json.Unmarshal(data, &c.Body)
 	}
@@ -55,9 +60,15 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 			no = s.faulted(f)
 		}
 	}
+	if no == nil && formed {
+		no = s.takeLocked(files)
+	} else if no == nil {
+		no = &refusal{status: 400, code: 50035, message: "Invalid Form Body"}
+	}
 	if no == nil {
 		out, no = s.doLocked(r, path, data)
 	}
+	s.uploaded = nil
 	c.Status = http.StatusOK
 	switch {
 	case no != nil:
@@ -170,14 +181,8 @@ func (s *Server) doLocked(r *http.Request, path string, data []byte) (any, *refu
 	if !open && r.Header.Get("Authorization") != "Bot "+Token {
 		return nil, &refusal{status: 401, message: "401: Unauthorized"}
 	}
-	if form, ok := strings.CutPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary="); ok {
-		var files []any
-		if data, files = s.formLocked(data, form); data == nil {
-			return nil, &refusal{status: 400, code: 50035, message: "Invalid Form Body"}
-		}
-		s.uploaded = files
-		defer func() { s.uploaded = nil }()
-	} else if len(data) > 0 && r.Header.Get("Content-Type") != "application/json" {
+	kind := r.Header.Get("Content-Type")
+	if len(data) > 0 && kind != "application/json" && !strings.HasPrefix(kind, "multipart/form-data;") {
 		return nil, &refusal{status: 400, code: 50109, message: "The request body contains invalid JSON."}
 	}
 	switch is := func(method string, n int) bool { return r.Method == method && len(p) == n }; {
@@ -330,6 +335,8 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 		return nil, &refusal{status: 400, code: 50008, message: "Cannot send messages in a non-text channel"}
 	case (q.Content == nil || strings.TrimSpace(*q.Content) == "") && len(s.uploaded) == 0:
 		return nil, &refusal{status: 400, code: 50006, message: "Cannot send an empty message"}
+	case c.NoFiles && len(s.uploaded) > 0:
+		return nil, &refusal{status: 403, code: 50013, message: "Missing Permissions"}
 	case len(q.Nonce) > 25:
 		return nil, invalid("nonce")
 	case q.Enforce && q.Nonce == "":
@@ -346,9 +353,6 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 	}
 	m := &Message{ID: s.idLocked(), Channel: c.ID, Author: botUser, Content: content, Nonce: q.Nonce,
 		Components: q.Components, Flags: q.Flags, Silent: q.Flags&(1<<12) != 0}
-	if len(s.uploaded) > 0 {
-		m.Extra = map[string]any{"attachments": s.uploaded}
-	}
 	if q.Reference != nil {
 		m.ReplyTo = q.Reference.MessageID
 		if s.findLocked(c.ID, m.ReplyTo) == nil {
@@ -370,6 +374,7 @@ func (s *Server) sendLocked(c *Channel, data []byte) (any, *refusal) {
 		}
 		s.nonces[q.Nonce] = nonce{c.ID, m.ID, time.Now()}
 	}
+	s.attachLocked(m)
 	s.archiveLocked(c, false) // a send opens an archived thread
 	s.messages[c.ID] = append(s.messages[c.ID], m)
 	o := s.objectLocked(m)

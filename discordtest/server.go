@@ -36,6 +36,8 @@ type Server struct {
 	// refused. Set before use.
 	Limit  int
 	Window time.Duration
+	// FileMost is how many bytes a file may have; 0 = 10 MiB. Set before use.
+	FileMost int
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
@@ -52,7 +54,7 @@ type Server struct {
 	out      map[string]bool        // guilds that are unavailable
 	kicked   map[string]bool        // guilds the bot was thrown out of
 	sends    map[string][]time.Time // by channel, within Window
-	uploaded []any                  // the files of the call being done
+	uploaded []File                 // the files of the call being done
 	invalid  int                    // answers that Discord counts against the bot's address
 	logins   int                    // session_start_limit.remaining
 	commands json.RawMessage
@@ -108,6 +110,7 @@ type Channel struct {
 	Locked      bool   // sends answer 160005, opening it again 50013
 	NoSend      int    // a send answers 403 with this code: 50001, 50007, 50013
 	NoReactions bool   // a reaction answers 403 50013
+	NoFiles     bool   // a send with files answers 403 50013
 	NoThreads   bool   // opening a thread answers 403 50013
 	Hidden      bool   // not told of at READY: it must be asked for
 }
@@ -125,6 +128,7 @@ type Message struct {
 	Reactions   map[string]bool // of the bot
 	Edits       int
 	Silent      bool
+	Files       []File         // that the bot sent with it
 	Extra       map[string]any // fields of the object beside these
 	made        time.Time      // when it was first shown
 	edited      string

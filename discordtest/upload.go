@@ -3,34 +3,88 @@ package discordtest
 import (
 	"bytes"
 	"io"
+	"mime"
 	"mime/multipart"
+	"net/http"
+	"net/url"
+	"path"
 	"strings"
 )
 
-// formLocked reads a multipart body: payload_json is the call itself, files[n]
-// are kept and can be loaded.
-func (s *Server) formLocked(data []byte, boundary string) (payload []byte, files []any) {
+const (
+	// bodyMost is how much of a call is read.
+	bodyMost = 64 << 20
+	// fileMost is Discord's limit of each file where nobody pays for more.
+	fileMost = 10 << 20
+)
+
+// A File is one part of a multipart call, as it came.
+type File struct {
+	Field string // files[0]
+	Name  string
+	Type  string // as the client says, empty = it did not
+	Data  []byte
+}
+
+// readForm reads a multipart body: payload_json is the call itself. ok is false
+// when the form is broken or has none.
+func readForm(data []byte, boundary string) (payload []byte, files []File, ok bool) {
 	r := multipart.NewReader(bytes.NewReader(data), strings.Trim(boundary, `"`))
 	for {
 		p, err := r.NextPart()
 		if err == io.EOF {
-			return payload, files
+			return payload, files, payload != nil
 		}
 		if err != nil {
-			return nil, nil
+			return nil, nil, false
 		}
 		body, err := io.ReadAll(p)
 		if err != nil {
-			return nil, nil
+			return nil, nil, false
 		}
 		if p.FormName() == "payload_json" {
 			payload = body
 			continue
 		}
-		name := p.FileName()
-		s.files[name] = body
-		url := s.url + "/files/" + name
-		files = append(files, map[string]any{"id": s.idLocked(), "filename": name, "size": len(body), "url": url, "proxy_url": url,
-			"content_type": p.Header.Get("Content-Type")})
+		files = append(files, File{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), body})
 	}
+}
+
+// takeLocked takes the files of the call being done.
+func (s *Server) takeLocked(files []File) *refusal {
+	most := s.FileMost
+	if most == 0 {
+		most = fileMost
+	}
+	for _, f := range files {
+		if len(f.Data) > most {
+			return &refusal{status: http.StatusRequestEntityTooLarge, code: 40005, message: "Request entity too large"}
+		}
+		if f.Name == "" || !strings.HasPrefix(f.Field, "file") {
+			return invalid(f.Field)
+		}
+	}
+	s.uploaded = files
+	return nil
+}
+
+// attachLocked puts the files of the call on a message, where they can be loaded
+// from.
+func (s *Server) attachLocked(m *Message) {
+	if len(s.uploaded) == 0 {
+		return
+	}
+	m.Files = s.uploaded
+	var list []any
+	for _, f := range m.Files {
+		id := s.idLocked()
+		s.files[id+"/"+f.Name] = f.Data
+		at := s.url + "/files/" + id + "/" + url.PathEscape(f.Name)
+		kind := mime.TypeByExtension(path.Ext(f.Name)) // whatever the client says
+		if kind == "" {
+			kind = "application/octet-stream"
+		}
+		list = append(list, map[string]any{"id": id, "filename": f.Name, "size": len(f.Data), "url": at, "proxy_url": at, "content_type": kind})
+	}
+	m.Extra = map[string]any{"attachments": list}
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// Save stores a file in the session's inbox and gives its path inside the
 	// workspace. name is one file name without separators.
 	Save func(ctx context.Context, key session.Key, name string, r io.Reader) (path string, size int64, err error)
+	// Open opens a file of the session's workspace for sending and says its size
+	// in bytes. Nil = files cannot be sent: people are told where the file is.
+	Open func(ctx context.Context, key session.Key, path string) (io.ReadCloser, int64, error)
 	// Files says whether somebody may put load on the gateway, before the message
 	// is delivered: have files loaded and threads opened; nil = everybody who
 	// speaks to the bot. Without it anyone who can write to the bot can fill the

@@ -27,8 +27,9 @@
 //
 // Outbound there are three ways: Send for what must arrive (send.go), Show for
 // the live view of a running turn (show.go, bubble.go), Sign for the receipts on
-// people's messages (sign.go). What answers a slash command goes to who gave it,
-// as long as Discord lets it (ask.go). No message may ping anybody (D20), and
+// people's messages (sign.go). A file of the workspace is a message of its own,
+// read anew for every try (upload.go). What answers a slash command goes to who
+// gave it, as long as Discord lets it (ask.go). No message may ping anybody (D20), and
 // each carries an enforced nonce, so that a second try makes no second message
 // (D19). Rate limits are this package's own: the library sleeps on them with a
 // lock held (pace.go).

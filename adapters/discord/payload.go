@@ -32,6 +32,7 @@ type payload struct {
 	ReplyTo session.MessageID `json:"reply_to,omitempty"`
 	Rows    []row             `json:"rows,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
+	File    *session.File     `json:"file,omitempty"`
 	// Ask is the interaction it answers, empty = none: then only who asked sees
 	// it, as long as Discord lets it be answered.
 	Ask string `json:"ask,omitempty"`
@@ -97,20 +98,36 @@ func (a *Adapter) Name() session.PlatformName { return Name }
 // Parts cuts an answer into messages. The reply stands on the first, the
 // buttons below the last.
 func (a *Adapter) Parts(o session.Outgoing) [][]byte {
-	pieces := markup.DiscordMarkdown(o.Markdown, partMost)
-	out := make([][]byte, 0, len(pieces))
-	for i, text := range pieces {
-		p := payload{Text: text, Silent: o.Silent}
-		if o.Kind == session.PartReply { // a turn's own words are everybody's
-			p.Ask = o.Interaction
-			if id, ok := askOf(o.ReplyTo); ok && p.Ask == "" {
-				p.Ask = id
-			}
+	list := pieces(o.Markdown, o.Silent)
+	if o.Kind == session.PartReply { // a turn's own words are everybody's
+		ask := o.Interaction
+		if id, ok := askOf(o.ReplyTo); ok && ask == "" {
+			ask = id
 		}
+		for i := range list {
+			list[i].Ask = ask
+		}
+	}
+	return encode(o, list)
+}
+
+// pieces cuts a text into messages.
+func pieces(markdown string, silent bool) []payload {
+	var list []payload
+	for _, text := range markup.DiscordMarkdown(markdown, partMost) {
+		list = append(list, payload{Text: text, Silent: silent})
+	}
+	return list
+}
+
+// encode writes the messages of o down, with its reply and buttons on them.
+func encode(o session.Outgoing, list []payload) [][]byte {
+	out := make([][]byte, 0, len(list))
+	for i, p := range list {
 		if i == 0 {
 			p.ReplyTo = o.ReplyTo
 		}
-		if i == len(pieces)-1 {
+		if i == len(list)-1 {
 			p.Rows = buttons(o.Key, o.Buttons)
 		}
 		data, err := json.Marshal(p)

@@ -19,7 +19,7 @@ import (
 	"coxswain/session"
 )
 
-// callTime bounds every REST call. A send whose answer takes longer counts as
+// callTime bounds every REST call; one with a file has more. A send whose answer takes longer counts as
 // lost.
 const callTime = 15 * time.Second
 
@@ -145,15 +145,22 @@ func seconds(s string) time.Duration {
 // bucket names what calls share: one of a bucket is made at a time, and it is
 // what a rate limit holds for. What the error says holds no token.
 func (a *Adapter) call(ctx context.Context, method, path, bucket string, body, out any) error {
+	return a.exchange(ctx, method, bucket, callTime, out, func(ctx context.Context) ([]byte, error) {
+		return a.rest.RequestWithBucketID(method, discordgo.EndpointAPI+path, body, bucket, discordgo.WithContext(ctx))
+	})
+}
+
+// exchange is call with a request of the caller's, which gets within to be done.
+func (a *Adapter) exchange(ctx context.Context, method, bucket string, within time.Duration, out any, request func(context.Context) ([]byte, error)) error {
 	what := method + " " + strings.TrimRight(bucket, ":0123456789")
 	if d := a.pace.wait(bucket); d > 0 {
 		return &apiError{what: what, status: http.StatusTooManyRequests, text: "cooling off", wait: d}
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	x := &exchange{}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
-	data, err := a.rest.RequestWithBucketID(method, discordgo.EndpointAPI+path, body, bucket, discordgo.WithContext(ctx))
+	data, err := request(ctx)
 	if x.empty > 0 {
 		a.pace.cool(bucket, x.empty)
 	}
@@ -174,6 +181,9 @@ func (a *Adapter) call(ctx context.Context, method, path, bucket string, body, o
 
 // failed says what an error of the library means.
 func (a *Adapter) failed(what, bucket string, x *exchange, err error) error {
+	if fe, ok := errors.AsType[*fileError](err); ok {
+		return fe // Discord has seen a part of the request at most
+	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err // without the address, which may hold an interaction's token (I13)
 	}

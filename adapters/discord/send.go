@@ -22,6 +22,7 @@ const (
 	codeUnknownWebhook = 10015
 	codeUnknownAsk     = 10062
 	codeAcked          = 40060
+	codeTooLarge       = 40005
 	codeNoAccess       = 50001
 	codeNoDM           = 50007
 	codeNoPermission   = 50013
@@ -59,11 +60,11 @@ var (
 //
 // What Discord refuses for a reason that can be cured is sent again, cured,
 // once for each reason: a text too long or a component it does not take (D17),
-// a thread it may not be written to (D6). The answer to a slash command goes to
-// who gave it (ask.go).
+// a thread it may not be written to (D6), a file (upload.go). The answer to a
+// slash command goes to who gave it (ask.go).
 func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, error) {
 	var pl payload
-	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" {
+	if err := json.Unmarshal(p.Data, &pl); err != nil || pl.Text == "" && pl.File == nil {
 		return "", &session.SendError{Outcome: session.SendRefused, Err: fmt.Errorf("discord: part %s holds no message", p.ID)}
 	}
 	to := target(p.Key)
@@ -80,7 +81,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 		a.lost.note(nonce, p.Since) // lost by a process before this one
 	}
 	if first := a.lost.get(nonce); !first.IsZero() && time.Since(first) >= nonceTime {
-		id, err := a.find(ctx, to, pl.Text, first)
+		id, err := a.find(ctx, to, pl, first)
 		if err != nil {
 			return "", &session.SendError{Outcome: session.SendNot, Err: err}
 		}
@@ -91,7 +92,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 		pl.Text = wordsRepeat + pl.Text
 	}
 	began := time.Now()
-	s := sending{a: a, to: to, parent: string(p.Key.Chat)}
+	s := sending{a: a, key: p.Key, to: to, parent: string(p.Key.Chat)}
 	if a.moved.has(to) {
 		s.move(&pl)
 	}
@@ -107,9 +108,9 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	return "", sendError(err, first)
 }
 
-// find looks for an own message with this text that is not older than the
-// attempt.
-func (a *Adapter) find(ctx context.Context, channel, text string, since time.Time) (string, error) {
+// find looks for an own message with this text and file that is not older than
+// the attempt.
+func (a *Adapter) find(ctx context.Context, channel string, p payload, since time.Time) (string, error) {
 	q := url.Values{"limit": {"100"}, "after": {idAt(since.Add(-time.Minute))}} // clocks differ a little
 	var list []message
 	err := a.call(ctx, http.MethodGet, "channels/"+channel+"/messages?"+q.Encode(), "history:"+channel, nil, &list)
@@ -117,7 +118,7 @@ func (a *Adapter) find(ctx context.Context, channel, text string, since time.Tim
 		return "", nil // may not be read: then it cannot be known
 	}
 	for _, w := range list {
-		if w.Author != nil && w.Author.ID == a.id && strings.TrimSpace(w.Content) == strings.TrimSpace(text) {
+		if w.Author != nil && w.Author.ID == a.id && strings.TrimSpace(w.Content) == strings.TrimSpace(p.Text) && carries(w, p.File) {
 			return w.ID, nil
 		}
 	}
@@ -127,11 +128,13 @@ func (a *Adapter) find(ctx context.Context, channel, text string, since time.Tim
 // A sending is one Send with what it has tried.
 type sending struct {
 	a      *Adapter
+	key    session.Key
 	to     string
 	parent string
-	bare   bool // buttons were refused
-	short  bool // the text was cut
-	moved  bool // the thread is locked
+	bare   bool     // buttons were refused
+	short  bool     // the text was cut
+	moved  bool     // the thread is locked
+	whole  *payload // what it was before its file was left away for want of a permission
 }
 
 func (s *sending) send(ctx context.Context, p payload, nonce string) (string, error) {
@@ -139,6 +142,12 @@ func (s *sending) send(ctx context.Context, p payload, nonce string) (string, er
 		id, err := s.once(ctx, p, nonce)
 		if err == nil {
 			return id, nil
+		}
+		if f, ok := errors.AsType[*fileError](err); ok {
+			s.a.log.Warn("file not sent")
+			s.a.log.Debug("file not sent", "err", err) // it says the path
+			p = asWords(p, f.words)
+			continue
 		}
 		e, ok := errors.AsType[*apiError](err)
 		switch {
@@ -150,8 +159,17 @@ func (s *sending) send(ctx context.Context, p payload, nonce string) (string, er
 		case e.code == codeBadForm && strings.Contains(e.detail, `"content"`) && !s.short && markup.Units(p.Text) > 64:
 			s.short = true
 			return s.pieces(ctx, p, nonce)
+		case p.File != nil && e.code == codeNoPermission: // to attach files is one of its own
+			whole := p
+			s.whole, p = &whole, asWords(p, wordsFileForbidden(sentName(*p.File)))
+		case p.File != nil && e.status == http.StatusBadRequest && e.code != codeLocked && e.code != codeArchived:
+			s.a.log.Warn("file refused, sent without", "err", err)
+			p = asWords(p, wordsFileRefused(sentName(*p.File)))
 		case (e.code == codeLocked || e.code == codeArchived || e.code == codeNoPermission) && s.mayMove():
 			s.a.moved.set(s.to, shutFor)
+			if s.whole != nil { // it was not the file
+				p, s.whole = *s.whole, nil
+			}
 			s.move(&p)
 		case e.code == codeNoAccess || e.code == codeNoDM || e.code == codeNoPermission || e.code == codeUnknownChannel:
 			s.a.shutChannel(ctx, s.to, err)
@@ -185,7 +203,7 @@ func (s *sending) pieces(ctx context.Context, p payload, nonce string) (string, 
 	for i, text := range list {
 		part := payload{Text: text, Silent: p.Silent}
 		if i == 0 {
-			part.ReplyTo = p.ReplyTo
+			part.ReplyTo, part.File = p.ReplyTo, p.File
 		}
 		if i == len(list)-1 {
 			part.Rows = p.Rows
@@ -209,12 +227,23 @@ func (s *sending) once(ctx context.Context, p payload, nonce string) (string, er
 	if d := s.a.pace.wait("send:" + s.to); d > 0 && d <= paceWait && !pause(ctx, d) {
 		return "", ctx.Err()
 	}
+	if p.File != nil {
+		return s.a.postFile(ctx, s.to, s.key, p, nonce)
+	}
 	return s.a.post(ctx, s.to, p, nonce)
 }
 
 // post is the call itself. The nonce is enforced: what is sent again with it is
 // the message that was sent before (D19).
 func (a *Adapter) post(ctx context.Context, to string, p payload, nonce string) (string, error) {
+	var sent struct {
+		ID string `json:"id"`
+	}
+	err := a.call(ctx, http.MethodPost, "channels/"+to+"/messages", "send:"+to, a.outMessage(p, nonce), &sent)
+	return sent.ID, err
+}
+
+func (a *Adapter) outMessage(p payload, nonce string) outMessage {
 	m := outMessage{Content: p.Text, Nonce: nonce, Enforce: true, Mentions: nobody}
 	if len(p.Rows) > 0 {
 		m.Components = p.Rows
@@ -225,9 +254,5 @@ func (a *Adapter) post(ctx context.Context, to string, p payload, nonce string) 
 	if p.Silent {
 		m.Flags = flagSilent
 	}
-	var sent struct {
-		ID string `json:"id"`
-	}
-	err := a.call(ctx, http.MethodPost, "channels/"+to+"/messages", "send:"+to, m, &sent)
-	return sent.ID, err
+	return m
 }

@@ -136,6 +136,34 @@ func wordsFate(state session.FateState, step int) string {
 	return "✍️ went in"
 }
 
+// Of files that cannot be sent; names are plain ones (sentName).
+
+func wordsFileTooBig(name string, size int64) string {
+	return fmt.Sprintf("(%s is %s, and Discord takes %s at most: it stays in the workspace)", code(name, 40), sizeOf(size), sizeOf(uploadMost))
+}
+
+func wordsFileTooLarge(name string, size int64) string {
+	return fmt.Sprintf("(%s, %s, is too large for Discord, whose limit is %s: it stays in the workspace)", code(name, 40), sizeOf(size), sizeOf(uploadMost))
+}
+
+func wordsFileRefused(name string) string {
+	return "(Discord does not take " + code(name, 40) + ": it stays in the workspace)"
+}
+
+func wordsFileForbidden(name string) string {
+	return "(I may not attach " + code(name, 40) + ": give me the Attach Files permission here)"
+}
+
+func wordsFileGone(name string) string { return "(" + code(name, 40) + " could not be read any more)" }
+
+func wordsFileEmpty(name string) string {
+	return "(" + code(name, 40) + " is empty, so it was not sent)"
+}
+
+func wordsFileAt(path string) string {
+	return "(files cannot be sent here: it is in the workspace at " + code(printable(path), 60) + ")"
+}
+
 func wordsSteps(n int) string {
 	if n == 1 {
 		return "1 step"

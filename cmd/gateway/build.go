@@ -243,7 +243,7 @@ func (p *parts) platforms() error {
 			Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
 			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
 			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad,
-			Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
+			Open: p.files.open, Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
 		})
 		if err != nil {
 			return fmt.Errorf("platforms.discord: %w", err)
