@@ -61,7 +61,7 @@ func (h *Hub) retry(ctx context.Context, p Principal, m Message, lane Lane, turn
 		return h.reply(ctx, m, textNotYours)
 	}
 	for _, e := range lane.Slot {
-		if decodeInput(e).Retry == turn && !slices.Contains(e.Msgs, m.ID) {
+		if decodeInput(e).Retry == turn {
 			return h.reply(ctx, m, map[bool]string{true: textRetryHeld, false: textRetryWaits}[e.Held])
 		}
 	}

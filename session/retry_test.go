@@ -42,7 +42,9 @@ func TestRetryOnce(t *testing.T) {
 		w.fails()
 		w.deliver(w.says("ann", "ann", "another task"))
 		w.press("ann", "ann", "retry:1")
-		w.press("ann", "ann", "retry:1")
+		again := w.says("ann", "ann", "") // the same button, so the same message, once more
+		again.Kind, again.Button, again.ID = session.KindPress, "retry:1", w.entry("ann").Msgs[0]
+		w.deliver(again)
 		w.deliver(w.says("ann", "ann", "/stop"))
 		held := w.entry("ann").Ticket
 		w.sent("ann")

@@ -20,7 +20,7 @@ import (
 	"coxswain/session"
 )
 
-// Limits of what a bot may send over the cloud API (T20, PLATFORMS §2.5).
+// Limits of what a bot may send over the cloud API (T20).
 const (
 	uploadMost  = 50 << 20 // bytes of any file
 	photoMost   = 10 << 20 // bytes of a photo
