@@ -34,22 +34,13 @@ func (w *workspaces) pictures(key session.Key) string {
 
 // Keep implements loop.ImageStore. A copy is named by its content, so keeping
 // it again changes nothing.
-func (w *workspaces) Keep(_ context.Context, key session.Key, path string) (name, mime string, err error) {
-	dir, err := w.dir(key)
+func (w *workspaces) Keep(ctx context.Context, key session.Key, path string) (name, mime string, err error) {
+	f, size, err := w.open(ctx, key, path)
 	if err != nil {
 		return "", "", err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", "", fmt.Errorf("open workspace: %w", err)
-	}
-	defer root.Close()
-	f, err := root.Open(path)
-	if err != nil {
-		return "", "", fmt.Errorf("open picture: %w", err)
-	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > pictureMost {
+	if size > pictureMost {
 		return "", "", errNoPicture
 	}
 	data, err := io.ReadAll(io.LimitReader(f, pictureMost+1))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"coxswain/session"
@@ -40,7 +41,10 @@ func TestPicturesKept(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link.png")); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"text.png", "svg.png", "large.png", "none.png", "link.png", "../one/a.png", outside, ".", ""} {
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.png"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"pipe.png", "text.png", "svg.png", "large.png", "none.png", "link.png", "../one/a.png", outside, ".", ""} {
 		if name, mime, err := w.Keep(t.Context(), k, bad); err == nil {
 			t.Errorf("%s was kept as %s, %s", bad, name, mime)
 		}

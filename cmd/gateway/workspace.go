@@ -58,8 +58,8 @@ func (w *workspaces) dir(key session.Key) (string, error) {
 	return dir, nil
 }
 
-// open opens a file of a session's workspace for sending. A path comes from a
-// tool and cannot leave the workspace.
+// open opens a file of a session's workspace for reading. A path may come from a
+// tool: it cannot leave the workspace, and a pipe is refused, not waited for.
 func (w *workspaces) open(_ context.Context, key session.Key, path string) (io.ReadCloser, int64, error) {
 	dir, err := w.dir(key)
 	if err != nil {
