@@ -153,6 +153,45 @@ func TestCallsThatDoNotRun(t *testing.T) {
 	}
 }
 
+// A message with too many calls: those over the limit say why, every call has
+// its one row, in order (I14), and the turn goes on.
+func TestTooManyCalls(t *testing.T) {
+	var many []session.Call
+	for i := range callsMost + 2 {
+		many = append(many, session.Call{Name: "look", Args: fmt.Sprintf(`{"q":%d}`, i)})
+	}
+	m := &model{name: "m"}
+	m.rule = func(n int, _ Request, _ func(Delta)) (Reply, error) {
+		if n == 1 {
+			return ask(many...), nil
+		}
+		return Reply{Text: "done"}, nil
+	}
+	b := &toolbox{specs: []ToolSpec{look}, rule: func(c ToolCall) ToolResult { return ToolResult{Body: "ran " + c.Call.Args} }}
+	play(t, m, b, nil, func(s *stage) {
+		s.says("go")
+		if len(b.ran) != 128 {
+			t.Errorf("%d calls ran", len(b.ran))
+		}
+		got := wires(m.reqs[1].Messages)
+		if len(got) != 2+len(many) {
+			t.Fatalf("the model reads %d messages", len(got))
+		}
+		for i, w := range got[2:] {
+			want := "ran " + many[i].Args
+			if i >= 128 {
+				want = bodyMany
+			}
+			if w.Text != want {
+				t.Errorf("call %d: the model reads %q; want %q", i+1, w.Text, want)
+			}
+		}
+		if end := s.end(); end.End != session.EndAnswered || end.Text != "done" {
+			t.Errorf("the turn ended as %+v", end)
+		}
+	})
+}
+
 // A model that goes in circles ends its turn as failed, with every call
 // answered (I14); so does one that is cut off again and again.
 func TestTurnsThatEndThemselves(t *testing.T) {
