@@ -121,18 +121,24 @@ func (a *Access) authorize(ctx context.Context, m Message) (Principal, verdict, 
 // Still reports whether a person may still talk in a chat and whether they
 // are an admin: asked again when something of theirs is used (I10). Roles are
 // those they had when they wrote it; whether these still count is asked again.
-func (a *Access) Still(ctx context.Context, key Key, who Person) (may, admin bool) {
+//
+// When the store cannot be read the answer is what the configuration alone
+// allows, and an error if that is not enough: it is not known that they may not,
+// so what they wrote must wait, not be refused (I1).
+func (a *Access) Still(ctx context.Context, key Key, who Person) (may, admin bool, err error) {
 	pol, ok := a.policy[key.Platform]
 	if !ok {
-		return false, false
+		return false, false, nil
 	}
 	g, err := a.read(ctx, key.Platform)
 	if err != nil {
-		// The store cannot be read: what the configuration alone allows.
 		g = &grants{}
 	}
 	admin = pol.isAdmin(g, who.ID)
-	return admin || pol.allows(g, who, key.Chat), admin
+	if may = admin || pol.allows(g, who, key.Chat); may {
+		err = nil
+	}
+	return may, admin, err
 }
 
 func (p Policy) isAdmin(g *grants, id UserID) bool {

@@ -4,10 +4,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"coxswain/session"
+	"coxswain/steer"
 	"coxswain/store/storetest"
 )
 
@@ -114,7 +117,7 @@ func TestAccessUnknownPlatform(t *testing.T) {
 		if l, err := w.store.Load(t.Context(), m.Key); err != nil || l.Exists {
 			t.Errorf("got a session: %+v, %v", l, err)
 		}
-		if may, admin := w.access.Still(t.Context(), m.Key, session.Person{ID: "root"}); may || admin {
+		if may, admin, _ := w.access.Still(t.Context(), m.Key, session.Person{ID: "root"}); may || admin {
 			t.Error("root still may")
 		}
 	})
@@ -137,12 +140,49 @@ func TestAccessWithoutStore(t *testing.T) {
 	if err := hub.Deliver(t.Context(), session.Message{Key: key(lobby), From: session.Person{ID: "ann"}, Addressed: true}); err == nil {
 		t.Error("the message counts as received though nobody could say whether it may come in (I1)")
 	}
-	if may, _ := a.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); !may {
-		t.Error("configured, but not allowed")
+	if may, _, err := a.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); !may || err != nil {
+		t.Errorf("configured, but not allowed (%v)", err)
 	}
-	if may, _ := a.Still(t.Context(), key(lobby), session.Person{ID: "eve"}); may {
-		t.Error("not configured, but allowed")
+	if may, _, err := a.Still(t.Context(), key(lobby), session.Person{ID: "eve"}); may || err == nil {
+		t.Errorf("not configured: allowed is %v, %v; want no, and that it is not known", may, err)
 	}
+}
+
+// A process that has just begun and cannot read who was let in refuses nobody's
+// accepted message: it waits until that is known (I1, I10).
+func TestAccessUnknownForNow(t *testing.T) {
+	pol := map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"ann"}, Pairing: session.PairingOn}}
+	play(t, set{policy: pol, mode: steer.Queue}, func(w *world) {
+		w.deliver(w.says("bob", "bob", "hi"))
+		pairs, err := w.access.Pairs(t.Context(), "fake")
+		if err != nil || len(pairs) != 1 {
+			t.Fatalf("%d codes, %v", len(pairs), err)
+		}
+		if _, ok, err := w.access.Approve(t.Context(), "fake", pairs[0].Code); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		w.deliver(w.says("ann", lobby, "task"))
+		w.deliver(w.says("bob", lobby, "bob's text"))
+		var down atomic.Bool
+		down.Store(true)
+		w.hub.Access = session.NewAccess(&storetest.Faulty{Store: w.store, Hook: func(point string, _ storetest.When) storetest.Fault {
+			if point == "doc" && down.Load() {
+				return storetest.Down
+			}
+			return storetest.None
+		}}, pol)
+		w.finish("done")
+		time.Sleep(2 * time.Second)
+		if l := w.lane(lobby); l.Turn != 0 || len(l.Slot) != 1 {
+			t.Fatalf("turn %d, %d wait; want bob's message to wait", l.Turn, len(l.Slot))
+		}
+		down.Store(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := w.inputs(lobby); !slices.Equal(got, []string{"bob's text"}) {
+			t.Errorf("the turn began with %q; want bob's text", got)
+		}
+	})
 }
 
 // code is the pairing code somebody was sent, "" for no answer.
@@ -344,10 +384,10 @@ func TestAdminLink(t *testing.T) {
 		want(w, w.start("ann", "ann", "wrong"), no) // a stranger like any other
 		want(w, w.start("ann", "ann", code), yes)
 		want(w, w.start("bob", "bob", code), no)
-		if _, admin := w.access.Still(t.Context(), key(den), session.Person{ID: "ann"}); !admin {
+		if _, admin, _ := w.access.Still(t.Context(), key(den), session.Person{ID: "ann"}); !admin {
 			t.Error("ann is no admin")
 		}
-		if _, admin := w.access.Still(t.Context(), key(den), session.Person{ID: "bob"}); admin {
+		if _, admin, _ := w.access.Still(t.Context(), key(den), session.Person{ID: "bob"}); admin {
 			t.Error("bob is an admin")
 		}
 		if got := w.link(); got != "" {
@@ -358,7 +398,7 @@ func TestAdminLink(t *testing.T) {
 	play(t, set{policy: open}, func(w *world) { // where others read along nobody redeems it
 		code := w.link()
 		want(w, w.start("ann", lobby, code), "Hello.")
-		if _, admin := w.access.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); admin {
+		if _, admin, _ := w.access.Still(t.Context(), key(lobby), session.Person{ID: "ann"}); admin {
 			t.Error("an admin by a code that a group has read")
 		}
 		want(w, w.start("ann", "ann", code), yes)

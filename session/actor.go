@@ -270,7 +270,11 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 // now.
 func (a *actor) decide(life context.Context, t *Turn, e Entry) bool {
 	in := decodeInput(e)
-	may, admin := a.h.Access.Still(life, a.key, writer(e, in))
+	may, admin, err := a.h.Access.Still(life, a.key, writer(e, in))
+	if err != nil {
+		a.h.note(life, "read access", err)
+		return false
+	}
 	if !may {
 		return a.refuse(life, e)
 	}

@@ -89,11 +89,14 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 			continue
 		}
 		in := decodeInput(e)
-		may, admin := a.h.Access.Still(life, a.key, writer(e, in))
+		may, admin, err := a.h.Access.Still(life, a.key, writer(e, in))
+		if err != nil {
+			a.h.note(life, "read access", err)
+			return 100 * time.Millisecond
+		}
 		if may && in.Retry != 0 {
-			var err error
 			if may, err = a.takeAgain(life, rows, in.Retry, &row, &r); err != nil {
-				a.h.note(life, "read fates", err)
+				a.h.note(life, "read what to take again", err)
 				return 100 * time.Millisecond
 			}
 		}

@@ -157,16 +157,20 @@ func (a *actor) takeAgain(life context.Context, rows []Row, turn int64, row *Use
 	if takenBy(fates, again) != turn {
 		return false, nil
 	}
-	still := func(all []Input) (kept []Input) {
-		for _, in := range all {
-			if may, _ := a.h.Access.Still(life, a.key, in.From); may {
-				kept = append(kept, in)
+	for _, part := range []struct {
+		from []Input
+		to   *[]Input
+	}{{again.inputs, &row.Again}, {again.notes, &row.AgainNotes}} {
+		for _, in := range part.from {
+			may, _, err := a.h.Access.Still(life, a.key, in.From)
+			if err != nil {
+				return false, err
+			}
+			if may {
+				*part.to = append(*part.to, in)
 				r.Fates = append(r.Fates, FateSet{Ticket: in.Ticket, State: FateRunning})
 			}
 		}
-		return kept
 	}
-	row.Again = append(row.Again, still(again.inputs)...)
-	row.AgainNotes = append(row.AgainNotes, still(again.notes)...)
 	return len(row.Again) > 0, nil
 }

@@ -80,7 +80,7 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 			}
 		}
 	}
-	_, t.admin = a.h.Access.Still(life, a.key, t.owner)
+	_, t.admin, _ = a.h.Access.Still(life, a.key, t.owner) // unknown: no
 	t.began = time.Now()
 	t.view = View{
 		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
@@ -130,7 +130,7 @@ func (t *Turn) Owner() Person { return t.owner }
 
 // Admin reports whether the owner is an admin now (asked again, I10).
 func (t *Turn) Admin() bool {
-	_, admin := t.h.Access.Still(t.life, t.a.key, t.owner)
+	_, admin, _ := t.h.Access.Still(t.life, t.a.key, t.owner) // unknown: no
 	return admin
 }
 
