@@ -20,6 +20,10 @@ const (
 	spareChat  = 1.0  // what progress leaves of a chat's burst
 	spareGroup = 5    // … of a group's minute
 	spareAll   = 10.0 // … of the overall burst
+
+	// allStep is the step in which sends go that wait for the overall rate: three at
+	// a time cost one wake-up and one commit where three alone cost three of each.
+	allStep = 100 * time.Millisecond
 )
 
 // A pacer is the one budget of a bot: per chat, per group and overall. What
@@ -135,7 +139,7 @@ func (p *pacer) lookLocked(chat int64, cost float64, spare bool, now time.Time) 
 	b.fill(now, chatRate, chatBurst)
 	p.all.fill(now, allRate, allBurst)
 	if !spare {
-		all = p.all.short(1, allRate, now)
+		all = inStep(now, p.all.short(1, allRate, now))
 	}
 	wait := max(b.until.Sub(now), p.allTil.Sub(now), b.short(cost+keepChat, chatRate, now), all, 0)
 	if chat < 0 { // Telegram's ids of groups are below zero
@@ -150,6 +154,18 @@ func (p *pacer) lookLocked(chat int64, cost float64, spare bool, now time.Time) 
 		wait = p.queueLocked(chat, now)
 	}
 	return wait, b
+}
+
+// inStep makes a wait end with the step it would end in.
+func inStep(now time.Time, wait time.Duration) time.Duration {
+	if wait <= 0 {
+		return 0
+	}
+	due := now.Add(wait)
+	if step := due.Truncate(allStep); step.Before(due) {
+		due = step.Add(allStep)
+	}
+	return due.Sub(now)
 }
 
 // queueLocked gives the chats that have something to show their turn at the

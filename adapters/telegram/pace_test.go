@@ -23,13 +23,23 @@ func TestReservedInACoolOff(t *testing.T) {
 		for chat := range int64(3) { // three chats: the whole bot
 			p.cool(100+chat, 30*time.Second)
 		}
-		var last time.Duration
+		// In steps, to spare wake-ups; never before its place in the line.
+		in := map[time.Duration]int{}
 		for i := range int64(60) {
 			wait, _ := p.take(1000+i, 1, false, forever)
-			if wait < 30*time.Second || wait < last+time.Second/allRate-time.Millisecond && i > 0 {
-				t.Fatalf("send %d of the bot may go in %v, the one before in %v", i+1, wait, last)
+			turn := 30*time.Second + time.Duration(i)*time.Second/allRate
+			if wait < turn || wait > turn+allStep+time.Millisecond {
+				t.Fatalf("send %d of the bot may go in %v; its turn is in %v", i+1, wait, turn)
 			}
-			last = wait
+			in[wait.Round(time.Millisecond)]++
+		}
+		for at, n := range in {
+			if n > 4 {
+				t.Errorf("%d sends of the bot go in %v", n, at)
+			}
+		}
+		if len(in) > 21 {
+			t.Errorf("60 sends make %d wake-ups", len(in))
 		}
 		time.Sleep(45 * time.Second)
 		if wait, ok := p.take(-7, 1, false, 10*time.Second); !ok || wait < 0 {

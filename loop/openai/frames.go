@@ -48,7 +48,7 @@ type frames struct {
 
 func newFrames(src io.ReadCloser, key string, beat *pulse) *frames {
 	f := &frames{src: src, key: key, beat: beat, frameCap: frameCap, streamCap: streamCap}
-	f.r = bufio.NewReaderSize(activity{f}, 16<<10)
+	f.r = bufio.NewReaderSize(activity{f}, 4<<10) // a frame has a few hundred bytes
 	return f
 }
 
