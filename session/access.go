@@ -126,6 +126,12 @@ func (a *Access) authorize(ctx context.Context, m Message) (Principal, verdict, 
 // allows, and an error if that is not enough: it is not known that they may not,
 // so what they wrote must wait, not be refused (I1).
 func (a *Access) Still(ctx context.Context, key Key, who Person) (may, admin bool, err error) {
+	if who.At != "" { // written in another chat: that is where they must still be allowed
+		if key, err = ParseKey(who.At); err != nil {
+			return false, false, nil
+		}
+		who.ID = who.Account
+	}
 	pol, ok := a.policy[key.Platform]
 	if !ok {
 		return false, false, nil
@@ -363,22 +369,22 @@ func hashCode(code string) string {
 }
 
 // redeem makes the sender an admin if code is the valid one-time code.
-func (a *Access) redeem(ctx context.Context, m Message, code string) (ok bool, err error) {
-	if code == "" || !m.Private || m.From.ID == "" {
+func (a *Access) redeem(ctx context.Context, on PlatformName, who Person, private bool, code string) (ok bool, err error) {
+	if code == "" || !private || who.ID == "" {
 		return false, nil
 	}
-	err = a.change(ctx, m.Key.Platform, func(g *grants) bool {
+	err = a.change(ctx, on, func(g *grants) bool {
 		ok = false
 		now := time.Now().Unix()
-		if g.Link == "" || g.LinkTo < now || len(g.Tries[m.From.ID]) >= pairTries {
+		if g.Link == "" || g.LinkTo < now || len(g.Tries[who.ID]) >= pairTries {
 			return false
 		}
 		if subtle.ConstantTimeCompare([]byte(g.Link), []byte(hashCode(code))) != 1 {
-			g.Tries[m.From.ID] = append(g.Tries[m.From.ID], now)
+			g.Tries[who.ID] = append(g.Tries[who.ID], now)
 			return true
 		}
 		ok = true
-		g.Admins[m.From.ID] = cleanName(m.From.Name)
+		g.Admins[who.ID] = cleanName(who.Name)
 		g.Link, g.LinkTo = "", 0
 		return true
 	})

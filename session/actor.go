@@ -16,9 +16,12 @@ import (
 type actor struct {
 	h    *Hub
 	key  Key
-	plat Platform
 	wake chan struct{} // holds at most one token: look at the lane
 	hint atomic.Pointer[Lane]
+
+	// place is held for reading while something is shown of the turn, and for
+	// writing while the session moves to another chat.
+	place sync.RWMutex
 
 	mu     sync.Mutex
 	active *Turn                         // what hurry may cancel; the actor sets it
@@ -47,9 +50,9 @@ type ended struct {
 	waiting bool
 }
 
-func newActor(h *Hub, key Key, plat Platform) *actor {
+func newActor(h *Hub, key Key) *actor {
 	return &actor{
-		h: h, key: key, plat: plat, wake: make(chan struct{}, 1), done: make(chan ended, 1),
+		h: h, key: key, wake: make(chan struct{}, 1), done: make(chan ended, 1),
 		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{}, asking: map[string]context.CancelFunc{},
 	}
 }

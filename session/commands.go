@@ -42,6 +42,9 @@ func Commands() []*Command {
 		{Name: "btw", Args: "TEXT", Help: "ask beside the task, without touching it", run: (*Hub).cmdBtw},
 		{Name: "why", Help: "in reply to a message: what became of it", run: (*Hub).cmdWhy},
 		{Name: "jobs", Args: "[kill ID]", Help: "list background jobs", run: (*Hub).cmdJobs},
+		{Name: "resume", Args: "[NAME]", Help: "go on here with a session of yours from another chat", run: (*Hub).cmdResume},
+		{Name: "link", Args: "[CODE]", Help: "join your accounts on two platforms", run: (*Hub).cmdLink},
+		{Name: "unlink", Help: "part this account from your others", run: (*Hub).cmdUnlink},
 	}
 }
 
@@ -145,7 +148,7 @@ func plainText(h *Hub, ctx context.Context, p Principal, m Message, args string)
 
 func (h *Hub) cmdStart(ctx context.Context, p Principal, m Message, args string) error {
 	if args != "" {
-		done, err := h.Access.redeem(ctx, m, args)
+		done, err := h.Access.redeem(ctx, p.Platform, m.From, m.Private, args)
 		if err != nil {
 			return err
 		}
@@ -177,15 +180,19 @@ func (h *Hub) cmdHelp(ctx context.Context, p Principal, m Message, _ string) err
 }
 
 func (h *Hub) cmdStatus(ctx context.Context, p Principal, m Message, _ string) error {
-	s, err := h.Status(ctx, p, m.Key)
+	lane, err := h.Store.Load(ctx, m.Key)
 	if err != nil {
-		return err
+		return fmt.Errorf("load session: %w", err)
 	}
-	return h.reply(ctx, m, s.text())
+	return h.reply(ctx, m, h.statusOf(lane, m.Key).text())
 }
 
 func (h *Hub) cmdWhoami(ctx context.Context, p Principal, m Message, _ string) error {
-	return h.reply(ctx, m, textWho(p))
+	accounts, err := h.Links.accounts(ctx, me(p, m.Key))
+	if err != nil {
+		return err
+	}
+	return h.reply(ctx, m, textWho(p, accounts))
 }
 
 func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) error {
@@ -347,51 +354,4 @@ func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) e
 		return h.reply(ctx, m, textNotPending)
 	}
 	return h.reply(ctx, m, textDropped)
-}
-
-func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) error {
-	if m.ReplyTo == "" {
-		return h.reply(ctx, m, textReplyToIt)
-	}
-	fates, err := h.Store.Fates(ctx, m.Key, 0)
-	if err != nil {
-		return fmt.Errorf("read fates: %w", err)
-	}
-	lane, err := h.Store.Load(ctx, m.Key)
-	if err != nil {
-		return fmt.Errorf("load session: %w", err)
-	}
-	for _, f := range fates {
-		if slices.Contains(f.Msgs, m.ReplyTo) {
-			skipped, err := h.skippedFor(ctx, m.Key, lane, f)
-			if err != nil {
-				return err
-			}
-			return h.reply(ctx, m, textWhy(f, lane.Now, skipped))
-		}
-	}
-	return h.reply(ctx, m, textNoFate)
-}
-
-// skippedFor counts the calls that were not started because of a steer: they
-// stand directly before the row it was put on.
-func (h *Hub) skippedFor(ctx context.Context, key Key, lane Lane, f Fate) (int, error) {
-	if f.Step == 0 {
-		return 0, nil
-	}
-	rows, err := h.Store.Rows(ctx, key, lane.Gen, max(0, lane.Seq-2000), 0)
-	if err != nil {
-		return 0, fmt.Errorf("read rows: %w", err)
-	}
-	for i, r := range rows {
-		if r.Type != RowSteer || r.Tick != f.Ticket {
-			continue
-		}
-		n := 0
-		for j := i - 1; j >= 0 && (rows[j].Type == RowTool || rows[j].Type == RowSteer); j-- {
-			n += boolInt(rows[j].Type == RowTool && decodeTool(rows[j]).NotRun)
-		}
-		return n, nil
-	}
-	return 0, nil
 }

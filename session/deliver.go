@@ -25,17 +25,26 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 	if m.Kind == KindDelete && m.From.ID == "" {
 		// The platform says that a message is gone, not who took it away. It can
 		// only drop what waits of that very message (D1).
+		_, m, took, err := h.in(ctx, Principal{}, m)
+		if err != nil || took {
+			return err
+		}
 		return h.deliverDelete(ctx, Principal{}, m)
 	}
 	p, v, err := h.Access.authorize(ctx, m)
 	if err != nil {
 		return err
 	}
-	switch v {
-	case ignored:
+	if v == ignored {
 		return nil
-	case stranger:
-		return h.deliverStranger(ctx, m)
+	}
+	written := m
+	p, m, took, err := h.in(ctx, p, m)
+	if err != nil || took {
+		return err
+	}
+	if v == stranger {
+		return h.deliverStranger(ctx, written, m)
 	}
 	switch m.Kind {
 	case KindEdit:
@@ -62,19 +71,20 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 }
 
 // deliverStranger answers somebody who is not allowed: with a pairing code, or
-// not at all. The one-time admin link comes in here.
-func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
+// not at all. The one-time admin link comes in here. to is m as the session of
+// that chat has it.
+func (h *Hub) deliverStranger(ctx context.Context, m, to Message) error {
 	if m.Kind != KindText {
 		return nil
 	}
 	if name, args, ok := parseCommand(m.Text); ok && name == "start" && args != "" {
-		done, err := h.Access.redeem(ctx, m, args)
+		done, err := h.Access.redeem(ctx, m.Key.Platform, m.From, m.Private, args)
 		if err != nil {
 			return err
 		}
 		if done {
 			h.Log.WarnContext(ctx, "somebody became an admin by the one-time link", "platform", m.Key.Platform, "user", m.From.ID)
-			return h.reply(ctx, m, textAdminNow)
+			return h.reply(ctx, to, textAdminNow)
 		}
 	}
 	code, err := h.Access.pair(ctx, m)
@@ -82,7 +92,7 @@ func (h *Hub) deliverStranger(ctx context.Context, m Message) error {
 		return err
 	}
 	h.Log.InfoContext(ctx, "a stranger was given a pairing code; gateway pair lists it", "platform", m.Key.Platform, "user", m.From.ID)
-	return h.reply(ctx, m, textPair(code))
+	return h.reply(ctx, to, textPair(code))
 }
 
 // accept stores a person's input. explicit is the verb of a command, or nil.
@@ -189,7 +199,7 @@ func (h *Hub) mode(key Key, lane Lane) steer.Mode {
 			return m
 		}
 	}
-	return h.Mode(key)
+	return h.Mode(h.Routes.Home(key))
 }
 
 // isStopWord reports whether a message is exactly one of input.stop_words.

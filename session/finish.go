@@ -209,7 +209,10 @@ func (t *Turn) Show(f func(*View)) {
 	v.Tools = slices.Clone(v.Tools)
 	v.Notes = slices.Clone(v.Notes)
 	t.mu.Unlock()
-	t.a.plat.Show(v)
+	t.a.place.RLock()
+	defer t.a.place.RUnlock()
+	v.Asked = here(t.a.key, t.h.Routes.Home(t.a.key), v.Asked) // else it hangs on nothing here
+	t.h.platform(t.a.key).Show(v)
 }
 
 // ShowText adds to the text people see of the model's message; reset begins

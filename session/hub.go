@@ -19,6 +19,9 @@ type Options struct {
 	Agent  Agent
 	Outbox Outbox
 	Access *Access
+	// Routes and Links are shared with whoever else asks; nil: the hub's own.
+	Routes *Routes
+	Links  *Links
 	// Nonce names this life of this process: leases of an earlier life are
 	// never taken for its own (I4).
 	Nonce string
@@ -83,6 +86,12 @@ var (
 // NewHub makes a hub. It does nothing until Run. ctx lives as long as the
 // process; its end is Kill.
 func NewHub(ctx context.Context, o Options) *Hub {
+	if o.Routes == nil {
+		o.Routes = NewRoutes(o.Store)
+	}
+	if o.Links == nil {
+		o.Links = NewLinks(o.Store)
+	}
 	h := &Hub{
 		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{},
 		history: newHistories(o.HistoryBytes), began: time.Now(),
@@ -137,6 +146,9 @@ const resignAge = 10 * time.Minute
 // resign shows the signs again that a process which died may have owed. The
 // states themselves are in the store; showing one twice changes nothing.
 func (h *Hub) resign(ctx context.Context) {
+	if err := h.persist(ctx, "read routes", func(ctx context.Context) error { _, err := h.Routes.shelf.get(ctx); return err }); err != nil {
+		return
+	}
 	for after := ""; ; {
 		lanes, err := h.Store.Sessions(ctx, after, 200)
 		if err != nil {
@@ -145,7 +157,7 @@ func (h *Hub) resign(ctx context.Context) {
 		}
 		for _, l := range lanes {
 			after = l.Key.String()
-			if l.Now.Sub(l.Touched) > resignAge || h.platforms[l.Key.Platform] == nil {
+			if l.Now.Sub(l.Touched) > resignAge || h.platform(l.Key) == nil {
 				continue
 			}
 			fates, err := h.Store.Fates(ctx, l.Key, 32)
@@ -166,6 +178,10 @@ func (h *Hub) resign(ctx context.Context) {
 }
 
 func (h *Hub) sweep(ctx context.Context) {
+	if _, err := h.Routes.shelf.get(ctx); err != nil { // without them nothing goes where it belongs
+		h.note(ctx, "read routes", err)
+		return
+	}
 	keys, err := h.Store.Due(ctx, 256)
 	if err != nil {
 		h.note(ctx, "sweep", err)
@@ -237,11 +253,10 @@ func (h *Hub) nudge(key Key, lane *Lane) {
 		if h.closed || h.life.Err() != nil {
 			return // the next process sees it: the store says that it is due
 		}
-		plat := h.platforms[key.Platform]
-		if plat == nil {
+		if h.platform(key) == nil {
 			return // its platform is off: it waits in the store
 		}
-		a = newActor(h, key, plat)
+		a = newActor(h, key)
 		h.actors[key] = a
 		h.wg.Add(1)
 		go func() {
@@ -268,8 +283,9 @@ func (h *Hub) Forget(key Key) {
 	h.history.drop(key)
 	h.Agent.Forget(key)
 	h.Outbox.Forget(key)
-	if p, ok := h.platforms[key.Platform].(Forgetful); ok {
-		p.Forget(key)
+	chat := h.Routes.Home(key)
+	if p, ok := h.platforms[chat.Platform].(Forgetful); ok && h.Routes.Current(chat) == key {
+		p.Forget(chat)
 	}
 }
 
@@ -351,12 +367,12 @@ func replyTo(m Message) MessageID {
 // parts cuts an outgoing text into outbox parts with ids made from id, so that
 // a retried write makes the same parts.
 func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
-	plat := h.platforms[o.Key.Platform]
+	plat := h.platform(o.Key)
 	if plat == nil {
 		return nil
 	}
 	if h.Notify != nil {
-		switch h.Notify(o.Key) {
+		switch h.Notify(h.Routes.Home(o.Key)) {
 		case NotifyAll:
 			o.Silent = false
 		case NotifyNone:
@@ -367,6 +383,7 @@ func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
 	if f, ok := plat.(FileSender); ok && len(o.Files) > 0 {
 		cut = f.FileParts
 	}
+	o.ReplyTo = here(o.Key, h.Routes.Home(o.Key), o.ReplyTo) // else it hangs on nothing there
 	var outs []PartNew
 	for i, data := range cut(o) {
 		outs = append(outs, PartNew{ID: fmt.Sprintf("%s/%d", shortID(id), i+1), Kind: o.Kind, Turn: turn, Data: data})

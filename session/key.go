@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -25,12 +26,18 @@ type Key struct {
 	Chat     ChatID       `json:"chat"`
 	Thread   ThreadID     `json:"thread,omitempty"`
 	User     UserID       `json:"user,omitempty"` // only with sessions.group: user
+	// Line is not 0 for a session that began in its chat after the one before it
+	// had been moved to another (Routes). Platforms see chats only: Line 0.
+	Line int `json:"line,omitempty"`
 }
 
-// String gives the reversible text form platform:chat[:thread[:user]], with
+// String gives the reversible text form platform:chat[:thread[:user[:line]]], with
 // ':' and '%' inside a part written as %3A and %25.
 func (k Key) String() string {
-	parts := []string{string(k.Platform), string(k.Chat), string(k.Thread), string(k.User)}
+	parts := []string{string(k.Platform), string(k.Chat), string(k.Thread), string(k.User), ""}
+	if k.Line != 0 {
+		parts[4] = strconv.Itoa(k.Line)
+	}
 	for len(parts) > 2 && parts[len(parts)-1] == "" {
 		parts = parts[:len(parts)-1]
 	}
@@ -45,17 +52,26 @@ var (
 	keyUnescaper = strings.NewReplacer("%25", "%", "%3A", ":", "%7B", "{", "%7D", "}", "%0A", "\n")
 )
 
+const wrongKey = "session key %q: want platform:chat[:thread[:user[:line]]]"
+
 // ParseKey reads what String wrote.
 func ParseKey(s string) (Key, error) {
 	parts := strings.Split(s, ":")
-	if len(parts) < 2 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
-		return Key{}, fmt.Errorf("session key %q: want platform:chat[:thread[:user]]", s)
+	if len(parts) < 2 || len(parts) > 5 || parts[0] == "" || parts[1] == "" {
+		return Key{}, fmt.Errorf(wrongKey, s)
 	}
-	for len(parts) < 4 {
+	for len(parts) < 5 {
 		parts = append(parts, "")
+	}
+	line := 0
+	if parts[4] != "" {
+		var err error
+		if line, err = strconv.Atoi(parts[4]); err != nil || line < 1 || strconv.Itoa(line) != parts[4] {
+			return Key{}, fmt.Errorf(wrongKey, s)
+		}
 	}
 	for i, p := range parts {
 		parts[i] = keyUnescaper.Replace(p)
 	}
-	return Key{Platform: PlatformName(parts[0]), Chat: ChatID(parts[1]), Thread: ThreadID(parts[2]), User: UserID(parts[3])}, nil
+	return Key{Platform: PlatformName(parts[0]), Chat: ChatID(parts[1]), Thread: ThreadID(parts[2]), User: UserID(parts[3]), Line: line}, nil
 }

@@ -62,6 +62,20 @@ type Person struct {
 	// the message was written (Discord). Those that the policy names are kept
 	// with an input, for authority is asked again when it is used.
 	Roles []string `json:"roles,omitempty"`
+	// Account and At say who that is and in which chat they wrote, of a person who
+	// wrote in another chat than their session's own; authority is asked for there.
+	// At is a Key's text; ID is then who they are in the session.
+	Account UserID `json:"account,omitempty"`
+	At      string `json:"at,omitempty"`
+}
+
+// Known is the account behind a person of a session: its platform and its id
+// there.
+func (p Person) Known(session Key) (PlatformName, UserID) {
+	if at, err := ParseKey(p.At); err == nil {
+		return at.Platform, p.Account
+	}
+	return session.Platform, p.ID
 }
 
 // An Attachment is a file that came with a message; the adapter has saved it
@@ -115,10 +129,18 @@ type Principal struct {
 	roles    []string // those that the policy allows
 	chat     ChatID   // where this authority holds
 	ok       bool
+	at       Key    // not zero: the chat, when it is not the session's own
+	account  UserID // with at: who they are there
 }
 
 // person is the principal as stored with what they wrote.
-func (p Principal) person() Person { return Person{ID: p.ID, Name: cleanName(p.Name), Roles: p.roles} }
+func (p Principal) person() Person {
+	who := Person{ID: p.ID, Name: cleanName(p.Name), Roles: p.roles, Account: p.account}
+	if p.at != (Key{}) {
+		who.At = p.at.String()
+	}
+	return who
+}
 
 // May reports whether the principal was authorised for the chat of key.
 func (p Principal) May(key Key) bool {

@@ -19,6 +19,9 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 	if verb == "pending" {
 		return h.cmdPending(ctx, p, m, "")
 	}
+	if verb == "resume" {
+		return h.cmdResume(ctx, p, m, arg)
+	}
 	lane, err := h.Store.Load(ctx, m.Key)
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)

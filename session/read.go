@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -18,11 +20,12 @@ func (h *Hub) Identify(ctx context.Context, key Key, who Person, private bool) (
 type Transcript struct {
 	Key    Key
 	Title  string
-	Gen    int64
+	Gen    int64 // unique among all sessions that live in the chat, one after another
 	Turn   int64 // open, 0 = idle
 	Rows   []Row // of the newest generation, seq > After
 	After  int64
 	Slot   []Entry // what waits, held ones too
+	Jobs   []Job   // not yet told
 	Fates  []Fate  // newest first
 	Status Status
 	Now    time.Time
@@ -38,11 +41,17 @@ func (h *Hub) Read(ctx context.Context, p Principal, key Key, gen, after int64) 
 	if !p.May(key) {
 		return Transcript{}, ErrNotYours
 	}
+	chat := key
+	key, err := h.Routes.Lane(ctx, chat)
+	if err != nil {
+		return Transcript{}, err
+	}
 	lane, err := h.Store.Load(ctx, key)
 	if err != nil {
 		return Transcript{}, fmt.Errorf("load session: %w", err)
 	}
-	if gen != lane.Gen {
+	shown := lane.Gen + lineage(key, chat)
+	if gen != shown {
 		after = 0
 	}
 	after = max(after, lane.Seq-transcriptRows, 0)
@@ -55,9 +64,19 @@ func (h *Hub) Read(ctx context.Context, p Principal, key Key, gen, after int64) 
 		return Transcript{}, fmt.Errorf("read fates: %w", err)
 	}
 	return Transcript{
-		Key: key, Title: lane.Title, Gen: lane.Gen, Turn: lane.Turn, Rows: rows, After: after, Slot: lane.Slot,
+		Key: chat, Title: lane.Title, Gen: shown, Turn: lane.Turn, Rows: rows, After: after, Slot: lane.Slot, Jobs: lane.Jobs,
 		Fates: fates, Status: h.statusOf(lane, key), Now: lane.Now,
 	}, nil
+}
+
+// lineage tells generations of a chat's sessions apart: 0 for the chat's own. It
+// stays exact in a float.
+func lineage(lane, chat Key) int64 {
+	if lane == chat {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(lane.String()))
+	return (1 + int64(binary.BigEndian.Uint32(sum[:])>>4)) << 24
 }
 
 // A Listing is one session in a list.
@@ -70,10 +89,29 @@ type Listing struct {
 }
 
 // List gives the sessions of a platform, for an adapter whose people may see
-// all of them (web: whoever is let in is an admin). Sessions in which nothing
-// was ever accepted are left out.
+// all of them (web: whoever is let in is an admin), by the chats they live in.
+// Those that sleep, and those in which nothing was ever accepted, are left out.
 func (h *Hub) List(ctx context.Context, platform PlatformName) ([]Listing, error) {
+	has, err := h.Routes.shelf.get(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var all []Listing
+	add := func(l Lane, chat Key) {
+		if l.Tickets > 0 {
+			all = append(all, Listing{Key: chat, Title: l.Title, Turn: l.Turn, Waiting: len(l.Slot), Touched: l.Touched})
+		}
+	}
+	for _, c := range has.Chats {
+		if c.Chat.Platform != platform {
+			continue
+		}
+		l, err := h.Store.Load(ctx, c.Lanes[0])
+		if err != nil {
+			return nil, fmt.Errorf("load session: %w", err)
+		}
+		add(l, c.Chat)
+	}
 	after := string(platform) + ":"
 	for {
 		lanes, err := h.Store.Sessions(ctx, after, 500)
@@ -84,8 +122,8 @@ func (h *Hub) List(ctx context.Context, platform PlatformName) ([]Listing, error
 			if l.Key.Platform != platform {
 				return all, nil
 			}
-			if l.Tickets > 0 {
-				all = append(all, Listing{Key: l.Key, Title: l.Title, Turn: l.Turn, Waiting: len(l.Slot), Touched: l.Touched})
+			if has.chat(l.Key.own()) == nil { // else it is listed
+				add(l, l.Key)
 			}
 		}
 		if len(lanes) < 500 {

@@ -86,4 +86,6 @@ const (
 	EndStopped  EndKind = "stopped"  // /stop, or replaced by an interrupt
 	EndReplaced EndKind = "replaced" // by an interrupt: says nothing in the chat
 	EndFailed   EndKind = "failed"
+	// EndMoved ends only what is shown in a chat: the turn goes on in another one.
+	EndMoved EndKind = "moved"
 )

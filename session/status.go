@@ -40,6 +40,10 @@ func (h *Hub) Status(ctx context.Context, p Principal, key Key) (Status, error) 
 	if !p.May(key) {
 		return Status{}, ErrNotYours
 	}
+	key, err := h.Routes.Lane(ctx, key)
+	if err != nil {
+		return Status{}, err
+	}
 	lane, err := h.Store.Load(ctx, key)
 	if err != nil {
 		return Status{}, fmt.Errorf("load session: %w", err)
@@ -72,7 +76,7 @@ func (h *Hub) statusOf(lane Lane, key Key) Status {
 	if lane.Turn != 0 {
 		s.Elapsed = lane.Now.Sub(lane.TurnAt).Seconds()
 	}
-	if v, ok := h.View(key); ok && v.Turn == lane.Turn {
+	if v, ok := h.laneView(key); ok && v.Turn == lane.Turn {
 		s.Phase, s.Step, s.Steps = v.Phase.String(), v.Step, v.Steps
 		for _, t := range v.Tools {
 			if t.State == ToolRunning {
@@ -86,8 +90,16 @@ func (h *Hub) statusOf(lane Lane, key Key) Status {
 	return s
 }
 
-// View is the newest live view of a session's running turn in this process.
-func (h *Hub) View(key Key) (View, bool) {
+// View is the newest live view of the running turn of a chat's session in this
+// process.
+func (h *Hub) View(chat Key) (View, bool) {
+	lane := h.Routes.Current(chat)
+	v, ok := h.laneView(lane)
+	v.Key, v.Asked = chat, here(lane, chat, v.Asked)
+	return v, ok
+}
+
+func (h *Hub) laneView(key Key) (View, bool) {
 	a := h.actorOf(key)
 	if a == nil {
 		return View{}, false

@@ -76,6 +76,8 @@ type Store interface {
 	// Fates gives the newest limit fates of a lane, newest first (0 = all kept;
 	// a store keeps at least the last 256 of a lane).
 	Fates(ctx context.Context, key Key, limit int) ([]Fate, error)
+	// Seen reports whether a lane has the dedupe mark of an event.
+	Seen(ctx context.Context, key Key, dedupe string) (bool, error)
 	// Settle sets fates that only tell of something (a steer went out). Not
 	// synced, not fenced, and it may come late: a fate that is held, final or at
 	// a later FateState.Stage stays as it is.
@@ -443,9 +445,20 @@ type Part struct {
 	// Alone says, of a part that is given to be sent, that the lane holds no other
 	// now: who sends it need not ask for more.
 	Alone bool
+	// Lane is the session, set by Destination, which makes Key the chat that the
+	// part goes to.
+	Lane Key
 	// Paced is set by the outbox and the hub, not by stores: the platform's room
 	// for it was set aside (Paced).
 	Paced bool
+}
+
+// Session is the session whose part it is, and whose files it names.
+func (p Part) Session() Key {
+	if p.Lane != (Key{}) {
+		return p.Lane
+	}
+	return p.Key
 }
 
 // PartDone ends an attempt.

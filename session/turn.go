@@ -136,7 +136,7 @@ func (t *Turn) Admin() bool {
 
 // SendsFiles reports whether files can be sent to the turn's chat.
 func (t *Turn) SendsFiles() bool {
-	_, ok := t.a.plat.(FileSender)
+	_, ok := t.h.platform(t.a.key).(FileSender)
 	return ok
 }
 

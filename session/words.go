@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -20,39 +21,51 @@ const (
 	bodyInterrupted = "interrupted, result unknown; not run again"
 	jobLostBody     = "ended by restart, result unknown"
 
-	textBroken       = "This turn broke off by a fault of the gateway. Nothing else is affected; ask again."
-	textFull         = "32 messages wait already. This one was not taken: drop one (/pending) or send it later."
-	textLongSteer    = "Too long to steer in (over 8 kB): it is queued and runs after this task."
-	textLongEdit     = "Not changed: over 8 kB is too long to steer in. Send it with /queue."
-	textNotSteer     = "Only the task's owner or an admin can steer or stop it. Your message is queued."
-	textNotYours     = "Only the task's owner or an admin can do that."
-	textStopped      = "Stopped."
-	textNothingRuns  = "Nothing is running."
-	textNoRetry      = "Nothing to send again: that task did not fail and was not stopped, or is of an earlier conversation."
-	textRetried      = "That was sent again already."
-	textRetryWaits   = "That waits already to be sent again; /pending lists it."
-	textRetryHeld    = "That is held already; /pending lists it, with a button to run it."
-	textLateEdit     = "Not changed: that message ended before your edit. Send it anew instead of pressing Retry."
-	textSameReason   = "Failed again, for the same reason as before."
-	textOfJob        = "(It was to tell of a background job's end: /jobs.)"
-	textRestHeld     = "What waits is held: /pending."
-	textRetryBusy    = "A task is running. What failed before can be sent again when it is done."
-	textNotPending   = "That message does not wait any more."
-	textDropped      = "Dropped."
-	textExpired      = "That button is out of date."
-	textPendingNone  = "Nothing waits."
-	textNew          = "New conversation. What came before is kept but not used."
-	textReplyToIt    = "Reply to the message you mean with this command (in the web chat: tap its sign, or its buttons)."
-	textNoFate       = "Nothing is known of that message."
-	textNoTask       = "No task is running here; your message starts one."
-	textBtwFailed    = "That could not be answered beside the task. Ask again when it is done."
-	textBtwMany      = "Eight questions wait for an answer already. Ask again when one has come."
-	textAdminNow     = "You are an admin of this gateway now. /help lists what it can do."
-	textWelcome      = "Hello. Give me a task; while I work you can write on to steer it. /help lists the commands."
-	textHelpTail     = "While a task runs, what you write goes to it as the mode says: /busy queue, interrupt or steer."
-	textNoJobs       = "No background jobs."
-	textTooLong      = "That message is over 64 kB and was not taken. Send it as a file, or in parts."
-	textForwardedCmd = "" // a forwarded command is data and gets no answer
+	textBroken        = "This turn broke off by a fault of the gateway. Nothing else is affected; ask again."
+	textFull          = "32 messages wait already. This one was not taken: drop one (/pending) or send it later."
+	textLongSteer     = "Too long to steer in (over 8 kB): it is queued and runs after this task."
+	textLongEdit      = "Not changed: over 8 kB is too long to steer in. Send it with /queue."
+	textNotSteer      = "Only the task's owner or an admin can steer or stop it. Your message is queued."
+	textNotYours      = "Only the task's owner or an admin can do that."
+	textStopped       = "Stopped."
+	textNothingRuns   = "Nothing is running."
+	textNoRetry       = "Nothing to send again: that task did not fail and was not stopped, or is of an earlier conversation."
+	textRetried       = "That was sent again already."
+	textRetryWaits    = "That waits already to be sent again; /pending lists it."
+	textRetryHeld     = "That is held already; /pending lists it, with a button to run it."
+	textLateEdit      = "Not changed: that message ended before your edit. Send it anew instead of pressing Retry."
+	textSameReason    = "Failed again, for the same reason as before."
+	textOfJob         = "(It was to tell of a background job's end: /jobs.)"
+	textRestHeld      = "What waits is held: /pending."
+	textRetryBusy     = "A task is running. What failed before can be sent again when it is done."
+	textNotPending    = "That message does not wait any more."
+	textDropped       = "Dropped."
+	textExpired       = "That button is out of date."
+	textPendingNone   = "Nothing waits."
+	textNew           = "New conversation. What came before is kept but not used."
+	textReplyToIt     = "Reply to the message you mean with this command (in the web chat: tap its sign, or its buttons)."
+	textNoFate        = "Nothing is known of that message."
+	textNoTask        = "No task is running here; your message starts one."
+	textBtwFailed     = "That could not be answered beside the task. Ask again when it is done."
+	textBtwMany       = "Eight questions wait for an answer already. Ask again when one has come."
+	textAdminNow      = "You are an admin of this gateway now. /help lists what it can do."
+	textWelcome       = "Hello. Give me a task; while I work you can write on to steer it. /help lists the commands."
+	textHelpTail      = "While a task runs, what you write goes to it as the mode says: /busy queue, interrupt or steer."
+	textNoJobs        = "No background jobs."
+	textTooLong       = "That message is over 64 kB and was not taken. Send it as a file, or in parts."
+	textLinkPrivate   = "Link accounts in a private chat with me: there nobody else sees the code."
+	textLinkWrong     = "That code is wrong or out of date. Send /link in the other chat for a new one."
+	textLinkOften     = "Too many wrong codes. Try again in an hour."
+	textLinkSelf      = "That is this account's own code. Send it from your account on the other platform."
+	textLinkFull      = "Eight accounts are linked already. /unlink one first, in its chat."
+	textNotLinked     = "This account is not linked with another. /link links it."
+	textUnlinked      = "This account stands alone again."
+	textResumeList    = "What can go on here:"
+	textResumeNone    = "There is no other session of yours. /link joins your accounts on other platforms."
+	textNoResume      = "No session of yours is called that. /resume lists them."
+	textResumeBusy    = "A task runs or waits here. End it first (/stop all), then /resume."
+	textResumePrivate = "Send /resume in a private chat: it shows names there, and /resume NAME works here too."
+	textForwardedCmd  = "" // a forwarded command is data and gets no answer
 )
 
 func textPair(code string) string {
@@ -82,12 +95,69 @@ func textMode(m steer.Mode, own bool) string {
 	return fmt.Sprintf("Mode: %s (%s): %s. Change: /busy queue, interrupt or steer.", m, from, what)
 }
 
-func textWho(p Principal) string {
+func textWho(p Principal, accounts []account) string {
 	role := "may talk here"
 	if p.Admin {
 		role = "admin"
 	}
-	return fmt.Sprintf("%s on %s: %s", CleanLine(string(p.ID), 40), p.Platform, role)
+	own := me(p, Key{})
+	text := fmt.Sprintf("%s on %s: %s", CleanLine(string(own.ID), 40), p.Platform, role)
+	for _, a := range accounts {
+		if !a.is(own) {
+			text += fmt.Sprintf("\nlinked with %s on %s (/unlink)", CleanLine(string(a.ID), 40), a.Platform)
+		}
+	}
+	return text
+}
+
+// platformWords are platforms as people call them.
+var platformWords = map[PlatformName]string{"telegram": "Telegram", "discord": "Discord", "web": "the web chat"}
+
+func onPlatform(name PlatformName) string { return cmp.Or(platformWords[name], string(name)) }
+
+func textLinkCode(code string) string {
+	return fmt.Sprintf("Within 10 minutes, send me in a private chat on the other platform: /link %s", code)
+}
+
+func textLinked(all []account) string {
+	var b strings.Builder
+	b.WriteString("Linked. You are one person to me on:")
+	for _, a := range all {
+		fmt.Fprintf(&b, "\n- %s (%s)", onPlatform(a.Platform), CleanLine(string(a.ID), 40))
+	}
+	b.WriteString("\n/resume brings a session of one chat to another. /unlink parts them.")
+	return b.String()
+}
+
+func textLinkedWith(on PlatformName, name string) string {
+	return fmt.Sprintf("Your account here was linked with %s on %s. If that was not you: /unlink.", cmp.Or(CleanLine(name, 20), "one"), onPlatform(on))
+}
+
+func textUnlinkedFrom(on PlatformName, name string) string {
+	return fmt.Sprintf("Your account here is not linked with %s on %s any more.", cmp.Or(CleanLine(name, 20), "the one"), onPlatform(on))
+}
+
+func textResumable(n int, r resumable) string {
+	doing := "idle, " + ago(r.lane.Now.Sub(r.lane.Touched))
+	if r.lane.Turn != 0 {
+		doing = "running for " + ago(r.lane.Now.Sub(r.lane.TurnAt))
+	}
+	return fmt.Sprintf("%d. %s (%s, %s, `%s`)", n, cmp.Or(CleanLine(r.lane.Title, 50), "a session"), onPlatform(r.home.Platform), doing, r.lane.Key.tag())
+}
+
+func textMovedAway(to PlatformName) string {
+	return fmt.Sprintf("This session goes on in %s. What you write here begins a new one; /resume brings it back.", onPlatform(to))
+}
+
+func textResumed(l Lane) string {
+	text := "Here it is: " + cmp.Or(CleanLine(l.Title, 60), "your session") + "."
+	switch {
+	case l.Turn != 0:
+		text += " Its task runs on; write to steer it."
+	case len(l.Slot) > 0:
+		text += " What waits: /pending."
+	}
+	return text
 }
 
 // ago writes a duration as people say it.

@@ -22,6 +22,8 @@ import (
 type world struct {
 	t      *testing.T
 	store  *storetest.Model
+	mu     sync.Mutex
+	faults storetest.Hook // of what the hub asks of the store; nil = none
 	access *session.Access
 	hub    *session.Hub
 	agent  *agent
@@ -38,6 +40,7 @@ type set struct {
 	notify session.Notify
 
 	together bool
+	shows    *views // nil: what is shown is forgotten
 }
 
 // everyone lets everybody talk; root is an admin.
@@ -55,12 +58,24 @@ func play(t *testing.T, s set, f func(w *world)) {
 		w := &world{t: t, store: storetest.NewModel(time.Now), out: &signs{}}
 		w.agent = &agent{end: make(chan session.Outcome)}
 		w.access = session.NewAccess(w.store, s.policy)
+		st := &storetest.Faulty{Store: w.store, Hook: func(point string, when storetest.When) storetest.Fault {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.faults == nil {
+				return storetest.None
+			}
+			return w.faults(point, when)
+		}}
 		w.hub = session.NewHub(t.Context(), session.Options{
-			Store: w.store, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
+			Store: st, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
 			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
 			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		for name := range s.policy {
+			if s.shows != nil {
+				w.hub.Register(showing{platform(name), s.shows})
+				continue
+			}
 			w.hub.Register(platform(name))
 		}
 		run, stop := context.WithCancel(t.Context())
@@ -215,6 +230,41 @@ func (platform) Send(context.Context, session.Part) (session.MessageID, error) {
 }
 func (platform) Show(session.View)                                     {}
 func (platform) Sign(context.Context, session.Key, session.Fate) error { return nil }
+
+// showing is a platform that remembers what was shown.
+type showing struct {
+	platform
+	views *views
+}
+
+func (s showing) Show(v session.View) { s.views.add(s.Name(), v) }
+
+type views struct {
+	mu  sync.Mutex
+	all []session.View
+	bad []string
+}
+
+func (s *views) add(on session.PlatformName, v session.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, v)
+	if v.Key.Platform != on || v.Key.Line != 0 {
+		s.bad = append(s.bad, fmt.Sprintf("%v shown on %s", v.Key, on))
+	}
+}
+
+// last is the newest view of a chat.
+func (s *views) last(chat session.Key) (v session.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.all {
+		if o.Key == chat {
+			v = o
+		}
+	}
+	return v
+}
 
 // signs remembers the newest state shown of each message.
 type signs struct {

@@ -92,7 +92,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 		pl.Text = wordsRepeat + pl.Text
 	}
 	began := time.Now()
-	s := sending{a: a, key: p.Key, to: to, parent: string(p.Key.Chat)}
+	s := sending{a: a, files: p.Session(), to: to, parent: string(p.Key.Chat)}
 	if a.moved.has(to) {
 		s.move(&pl)
 	}
@@ -128,7 +128,7 @@ func (a *Adapter) find(ctx context.Context, channel string, p payload, since tim
 // A sending is one Send with what it has tried.
 type sending struct {
 	a      *Adapter
-	key    session.Key
+	files  session.Key // whose files it names
 	to     string
 	parent string
 	bare   bool     // buttons were refused
@@ -228,7 +228,7 @@ func (s *sending) once(ctx context.Context, p payload, nonce string) (string, er
 		return "", ctx.Err()
 	}
 	if p.File != nil {
-		return s.a.postFile(ctx, s.to, s.key, p, nonce)
+		return s.a.postFile(ctx, s.to, s.files, p, nonce)
 	}
 	return s.a.post(ctx, s.to, p, nonce)
 }

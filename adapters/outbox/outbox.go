@@ -37,7 +37,9 @@ type Options struct {
 	// UnknownAfter is how long a final whose outcome is unknown waits before it
 	// is sent once more (outbox.unknown_after).
 	UnknownAfter time.Duration
-	Log          *slog.Logger
+	// Routes say in which chat a session lives; nil: each in its own.
+	Routes *session.Routes
+	Log    *slog.Logger
 }
 
 // An Outbox sends. Nudge and Sign may be called from any goroutine and never
@@ -102,6 +104,14 @@ func New(ctx context.Context, o Options) *Outbox {
 // Register adds a platform.
 func (b *Outbox) Register(p session.Platform) { b.platforms[p.Name()] = p }
 
+// platform is how a session speaks; nil = the platform of its chat is off.
+func (b *Outbox) platform(key session.Key) session.Platform {
+	if b.Routes == nil {
+		return b.platforms[key.Platform]
+	}
+	return b.Routes.Platform(key, b.platforms)
+}
+
 // Close lets parts that are being sent finish for at most grace, then ends all
 // goroutines and waits for them. What is left stays in the store.
 func (b *Outbox) Close(grace time.Duration) {
@@ -134,7 +144,7 @@ func (w *worker) poke() {
 // Room implements session.Outbox. A platform that is not here has none, so its
 // parts stay planned.
 func (b *Outbox) Room(key session.Key) bool {
-	plat := b.platforms[key.Platform]
+	plat := b.platform(key)
 	if plat == nil || b.isClosed() {
 		return false
 	}
@@ -148,14 +158,14 @@ func (b *Outbox) Room(key session.Key) bool {
 
 // Return implements session.Outbox.
 func (b *Outbox) Return(key session.Key) {
-	if p, ok := b.platforms[key.Platform].(session.Paced); ok {
+	if p, ok := b.platform(key).(session.Paced); ok {
 		p.Return(key)
 	}
 }
 
 // Nudge implements session.Outbox.
 func (b *Outbox) Nudge(key session.Key, part *session.Part) {
-	plat := b.platforms[key.Platform]
+	plat := b.platform(key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || plat == nil || b.life.Err() != nil {
@@ -167,7 +177,7 @@ func (b *Outbox) Nudge(key session.Key, part *session.Part) {
 		w.paced, _ = plat.(session.Paced)
 		b.workers[key] = w
 		b.wg.Add(1)
-		go b.work(key, plat, w)
+		go b.work(key, w)
 	}
 	if part != nil {
 		w.taken = part
@@ -193,7 +203,7 @@ func (b *Outbox) leave(key session.Key, w *worker) bool {
 }
 
 // work sends a session's parts until none is left.
-func (b *Outbox) work(key session.Key, plat session.Platform, w *worker) {
+func (b *Outbox) work(key session.Key, w *worker) {
 	defer b.wg.Done()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -209,7 +219,7 @@ func (b *Outbox) work(key session.Key, plat session.Platform, w *worker) {
 			b.Log.WarnContext(b.life, "take from outbox failed, will retry", "session", key.String(), "err", err)
 		case ok:
 			errs = 0
-			if !b.send(plat, p.Part, p.nonce) {
+			if !b.send(p.Part, p.nonce) {
 				b.askAgain(w)
 			}
 			continue
@@ -301,7 +311,7 @@ func repeats(k session.PartKind) bool {
 
 // send sends one part and stores what came of it; it reports whether the part is
 // done with.
-func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) (over bool) {
+func (b *Outbox) send(p session.Part, nonce string) (over bool) {
 	repeat := p.State == session.PartUnknown
 	if repeat {
 		if !repeats(p.Kind) {
@@ -313,7 +323,12 @@ func (b *Outbox) send(plat session.Platform, p session.Part, nonce string) (over
 			return false
 		}
 	}
-	msg, err := plat.Send(b.life, p)
+	// It goes to the chat it was made for, wherever the session lives by now.
+	var msg session.MessageID
+	plat, addressed, err := session.Destination(p, b.platforms)
+	if err == nil {
+		msg, err = plat.Send(b.life, addressed)
+	}
 	if err == nil {
 		b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartSent, Msg: msg})
 		return true

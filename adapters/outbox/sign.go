@@ -9,8 +9,7 @@ import (
 
 // Sign implements session.Outbox.
 func (b *Outbox) Sign(key session.Key, f session.Fate) {
-	plat := b.platforms[key.Platform]
-	if plat == nil || len(f.Msgs) == 0 {
+	if plat, _, _ := session.Signed(key, f, b.platforms); plat == nil || len(f.Msgs) == 0 {
 		return
 	}
 	b.mu.Lock()
@@ -34,7 +33,7 @@ func (b *Outbox) Sign(key session.Key, f session.Fate) {
 		s = &signer{}
 		b.signers[key] = s
 		b.wg.Add(1)
-		go b.sign(key, plat, s)
+		go b.sign(key, s)
 	}
 	for i := range s.pending {
 		if s.pending[i].Ticket == f.Ticket {
@@ -66,7 +65,7 @@ func (s shown) before(now shown) bool {
 const signTries = 3
 
 // sign shows a session's signs until none is left.
-func (b *Outbox) sign(key session.Key, plat session.Platform, s *signer) {
+func (b *Outbox) sign(key session.Key, s *signer) {
 	defer b.wg.Done()
 	for tries := 0; ; {
 		b.mu.Lock()
@@ -78,7 +77,8 @@ func (b *Outbox) sign(key session.Key, plat session.Platform, s *signer) {
 		f := s.pending[0]
 		s.pending = s.pending[1:]
 		b.mu.Unlock()
-		err := plat.Sign(b.life, key, f)
+		plat, chat, there := session.Signed(key, f, b.platforms)
+		err := plat.Sign(b.life, chat, there)
 		var se *session.SendError
 		if err == nil || errors.Is(err, session.ErrNoSigns) || !errors.As(err, &se) || se.Outcome == session.SendRefused {
 			tries = 0

@@ -68,6 +68,9 @@ type Options struct {
 	// size; nil = no files can be sent. Paths come from tools: Open must not
 	// follow one out of the workspace.
 	Open func(ctx context.Context, key session.Key, path string) (r io.ReadCloser, size int64, err error)
+	// Session is the session that is spoken to in a chat, for Open; nil = the one
+	// with the chat's key.
+	Session func(chat session.Key) session.Key
 	// Hear gives the words of a voice or video note that was saved; nil = they
 	// stay files. It needs Open.
 	Hear func(ctx context.Context, name string, audio io.Reader) (string, error)
@@ -98,6 +101,7 @@ type Adapter struct {
 	save     func(ctx context.Context, key session.Key, name string, r io.Reader) (string, int64, error)
 	files    func(ctx context.Context, m session.Message) bool
 	open     func(ctx context.Context, key session.Key, path string) (io.ReadCloser, int64, error)
+	session  func(chat session.Key) session.Key
 	hear     func(ctx context.Context, name string, audio io.Reader) (string, error)
 	rich     bool
 	commands []Command
@@ -156,7 +160,7 @@ func New(o Options) (*Adapter, error) {
 	}
 	a := &Adapter{
 		id:   id,
-		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, hear: o.Hear, rich: o.Rich, commands: o.Commands,
+		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands,
 		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook,
 	}
 	a.loads = make(chan struct{}, loadsMost)

@@ -143,6 +143,8 @@ func closingLine(v session.View, elapsed time.Duration) string {
 		return "↺ replaced by what you wrote next · " + took
 	case v.End == session.EndFailed:
 		return "✗ failed · " + took
+	case v.End == session.EndMoved:
+		return "→ goes on in another chat · " + took
 	}
 	return "✓ " + took
 }

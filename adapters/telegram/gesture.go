@@ -48,7 +48,11 @@ func (a *Adapter) listen(ctx context.Context, w *message, m *session.Message, at
 	defer end()
 	within, cancel := context.WithTimeout(within, hearTime)
 	defer cancel()
-	r, _, err := a.open(within, m.Key, at.Path)
+	key := m.Key
+	if a.session != nil {
+		key = a.session(key)
+	}
+	r, _, err := a.open(within, key, at.Path)
 	if err != nil {
 		a.log.Warn("voice not opened", "err", err)
 		return

@@ -74,7 +74,7 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	if p.Kind == session.PartFinal {
 		a.shows.mute(p.Key, p.Turn) // a draft after the answer would hide it
 	}
-	s := sending{a: a, t: t, key: p.Key, paced: p.Paced}
+	s := sending{a: a, t: t, files: p.Session(), paced: p.Paced}
 	ids, err := s.send(ctx, pl)
 	if len(ids) > 0 && err != nil {
 		// A piece of it stands in the chat: repeating it must be said to be so.
@@ -97,15 +97,15 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 type sending struct {
 	a       *Adapter
 	t       target
-	key     session.Key
-	plain   bool  // formatting was refused
-	general bool  // the topic is closed
-	opened  bool  // it was opened again
-	gone    place // the topic whose closing this message tells of
-	moved   bool  // the group has moved
-	bare    bool  // the reply was refused
-	poor    bool  // the rich text was refused
-	paced   bool  // the outbox has set room for one call aside
+	files   session.Key // whose files it names
+	plain   bool        // formatting was refused
+	general bool        // the topic is closed
+	opened  bool        // it was opened again
+	gone    place       // the topic whose closing this message tells of
+	moved   bool        // the group has moved
+	bare    bool        // the reply was refused
+	poor    bool        // the rich text was refused
+	paced   bool        // the outbox has set room for one call aside
 }
 
 // send sends a payload, cured as the answers ask, and returns the ids of what
@@ -250,7 +250,7 @@ func (s *sending) once(ctx context.Context, p payload) (int, error) {
 	}
 	switch {
 	case p.File != nil:
-		return s.a.sendFile(ctx, s.t, s.key, p)
+		return s.a.sendFile(ctx, s.t, s.files, p)
 	case p.Rich != "" && !s.poor && !s.a.lacks.has("sendRichMessage"):
 		return s.a.sendRich(ctx, s.t, p)
 	}

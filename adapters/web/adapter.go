@@ -49,9 +49,8 @@ type Options struct {
 	// reach the loopback interface is let in, and only its names are served.
 	Token string
 	Hub   Hub
-	// Store keeps what the page shows beside the sessions (see memo.go) and has
-	// their jobs. nil: that is in memory only and ends with the process, and no
-	// jobs are shown.
+	// Store keeps what the page shows beside the sessions (see memo.go). nil: that
+	// is in memory only and ends with the process.
 	Store Store
 	// Open opens files that the agent sends; nil: their links lead nowhere.
 	Open     Opener
@@ -207,6 +206,9 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 	it := item{
 		Kind: string(p.Kind), ID: p.ID, Text: d.Text, ReplyTo: d.ReplyTo, Buttons: d.Buttons,
 		Silent: d.Silent, Files: named(d.Files), Turn: p.Turn, At: time.Now().UnixMilli(),
+	}
+	if len(it.Files) > 0 {
+		it.Lane = p.Session()
 	}
 	here := a.rooms.of(p.Key)
 	if id, ok := askedBy(p.ID); ok {

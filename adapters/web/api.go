@@ -134,10 +134,7 @@ func (a *Adapter) transcript(w http.ResponseWriter, r *http.Request, key session
 	}
 	room.saw(t)
 	out := render(t, c, memo, n, a.boot)
-	if out.Jobs, err = a.jobs(r.Context(), key, t.Status); err != nil {
-		a.storeFailed(r.Context(), w, "read jobs", key, err)
-		return
-	}
+	out.Jobs = jobs(t)
 	answer(w, out)
 }
 

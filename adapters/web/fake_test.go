@@ -125,12 +125,11 @@ func (h *fakeHub) View(key session.Key) (session.View, bool) {
 	return v, ok
 }
 
-// fakeStore keeps documents as a store does, and has the jobs a test gives it.
+// fakeStore keeps documents as a store does.
 type fakeStore struct {
 	mu      sync.Mutex
 	docs    map[string][]byte
 	version map[string]int64
-	jobs    []session.Job
 	fault   error
 	before  func() // called before each write, outside of the lock
 	reads   int
@@ -163,12 +162,6 @@ func (s *fakeStore) PutDoc(_ context.Context, name string, version int64, data [
 	s.writes++
 	s.docs[name], s.version[name] = slices.Clone(data), version+1
 	return nil
-}
-
-func (s *fakeStore) Load(_ context.Context, key session.Key) (session.Lane, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return session.Lane{Key: key, Exists: true, Jobs: slices.Clone(s.jobs)}, s.fault
 }
 
 func (s *fakeStore) setFault(err error) {

@@ -41,12 +41,15 @@ func (a *Adapter) file(w http.ResponseWriter, r *http.Request, key session.Key, 
 		return
 	}
 	n, err := strconv.Atoi(r.URL.Query().Get("n"))
-	f, ok := a.rooms.of(key).file(r.URL.Query().Get("id"), n)
+	f, lane, ok := a.rooms.of(key).file(r.URL.Query().Get("id"), n)
 	if err != nil || !ok || a.open == nil {
 		fail(w, http.StatusNotFound, wordsNoFile)
 		return
 	}
-	src, size, err := a.open(r.Context(), key, f.Path)
+	if lane == (session.Key{}) {
+		lane = key // kept by an earlier version
+	}
+	src, size, err := a.open(r.Context(), lane, f.Path)
 	if err != nil {
 		a.log.InfoContext(r.Context(), "a file that was sent is gone", "session", key.String(), "err", err)
 		fail(w, http.StatusNotFound, wordsFileGone)
@@ -63,15 +66,15 @@ func (a *Adapter) file(w http.ResponseWriter, r *http.Request, key session.Key, 
 }
 
 // file finds a file of a reply.
-func (r *room) file(id string, n int) (session.File, bool) {
+func (r *room) file(id string, n int) (session.File, session.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, it := range r.replies {
 		if it.ID == id && n >= 0 && n < len(it.Files) {
-			return it.Files[n], true
+			return it.Files[n], it.Lane, true
 		}
 	}
-	return session.File{}, false
+	return session.File{}, session.Key{}, false
 }
 
 // Opener opens a file of a session's workspace and gives its size. Paths come

@@ -26,7 +26,6 @@ import (
 type Store interface {
 	Doc(ctx context.Context, name string) (data []byte, version int64, err error)
 	PutDoc(ctx context.Context, name string, version int64, data []byte) error
-	Load(ctx context.Context, key session.Key) (session.Lane, error)
 }
 
 // MemoName is the name of the document that a conversation's memo is kept in,
@@ -332,16 +331,9 @@ func (it item) size() int {
 }
 
 // jobs are the session's background jobs that are not over and told.
-func (a *Adapter) jobs(ctx context.Context, key session.Key, s session.Status) ([]job, error) {
+func jobs(t session.Transcript) []job {
 	out := []job{}
-	if a.store == nil || s.Jobs == 0 {
-		return out, nil
-	}
-	lane, err := a.store.Load(ctx, key)
-	if err != nil {
-		return nil, fmt.Errorf("load session: %w", err)
-	}
-	for _, j := range lane.Jobs {
+	for _, j := range t.Jobs {
 		if strings.HasPrefix(j.ID, asidePrefix) {
 			continue
 		}
@@ -349,7 +341,7 @@ func (a *Adapter) jobs(ctx context.Context, key session.Key, s session.Status) (
 			ID: j.ID, Name: session.CleanLine(j.Name, 80), State: string(j.State), Turn: j.Turn, Since: j.At,
 		})
 	}
-	return out, nil
+	return out
 }
 
 // asidePrefix begins the id of a job that is a question beside the turn

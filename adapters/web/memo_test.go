@@ -339,18 +339,19 @@ func TestAsk(t *testing.T) {
 
 // A session's jobs are told; questions beside the turn are none.
 func TestJobs(t *testing.T) {
-	hub, st := newFakeHub(), newFakeStore()
+	hub := newFakeHub()
 	steered(hub)
-	st.jobs = []session.Job{
-		{ID: "j1", Turn: 3, Name: "make\u202e test", State: session.JobRunning, At: 1000, Body: "SECRET", Data: []byte(`{}`)},
-		{ID: "btw:aaaaaaaa-1", Name: "btw", State: session.JobRunning},
-		{ID: "j2", Name: "sleep", State: session.JobLost},
+	a := newTestAdapter(t, hub, "")
+	if tr := fetch(t, a); tr.Jobs == nil || len(tr.Jobs) != 0 {
+		t.Errorf("got %+v; want an empty list", tr.Jobs)
 	}
-	a := newStoredAdapter(t, hub, st, "")
-	if tr := fetch(t, a); len(tr.Jobs) != 0 {
-		t.Errorf("got %+v; want the store not asked when the status says none", tr.Jobs)
-	}
-	hub.edit(testKey, func(l *session.Transcript, _ *session.View) { l.Status.Jobs = 2 })
+	hub.edit(testKey, func(l *session.Transcript, _ *session.View) {
+		l.Jobs = []session.Job{
+			{ID: "j1", Turn: 3, Name: "make\u202e test", State: session.JobRunning, At: 1000, Body: "SECRET", Data: []byte(`{}`)},
+			{ID: "btw:aaaaaaaa-1", Name: "btw", State: session.JobRunning},
+			{ID: "j2", Name: "sleep", State: session.JobLost},
+		}
+	})
 	w := ask(a, "GET", readPath, "")
 	tr := decode[transcript](t, w)
 	if len(tr.Jobs) != 2 || tr.Jobs[0] != (job{ID: "j1", Name: "make test", State: "running", Turn: 3, Since: 1000}) || tr.Jobs[1].State != "lost" {
@@ -358,9 +359,5 @@ func TestJobs(t *testing.T) {
 	}
 	if strings.Contains(w.Body.String(), "SECRET") {
 		t.Error("a job's output is told before its end is")
-	}
-	// Waiting steers are not jobs, and an adapter without a store shows none.
-	if tr := fetch(t, newTestAdapter(t, hub, "")); tr.Jobs == nil || len(tr.Jobs) != 0 {
-		t.Errorf("without a store: got %+v; want none", tr.Jobs)
 	}
 }

@@ -72,10 +72,9 @@ func TestBrowserEnds(t *testing.T) {
 	s.until("with none behind it, in the box", `document.activeElement.id === 'text'`)
 
 	// A job goes on beside the task: it is shown, and ended from here.
-	st.mu.Lock()
-	st.jobs = []session.Job{{ID: "j1", Turn: 1, Name: "make " + strings.Repeat("all", 60), State: session.JobRunning, At: time.Now().Add(-time.Minute).UnixMilli()}}
-	st.mu.Unlock()
-	s.edit(func(l *session.Transcript, _ *session.View) { l.Status.Jobs = 1 })
+	s.edit(func(l *session.Transcript, _ *session.View) {
+		l.Jobs = []session.Job{{ID: "j1", Turn: 1, Name: "make " + strings.Repeat("all", 60), State: session.JobRunning, At: time.Now().Add(-time.Minute).UnixMilli()}}
+	})
 	s.fate(1, task.ID, session.FateRunning, 0)
 	s.text("#jobs", "j1")
 	s.text("#jobs .took", "1:0")
@@ -83,10 +82,7 @@ func TestBrowserEnds(t *testing.T) {
 	s.run(chromedp.Focus(chromedp.CSS("#jobs button")), chromedp.KeyEvent(kb.Enter))
 	s.asked("/jobs kill j1", "", "Job j1 is being ended.")
 	s.text("#hint", "Job j1 is being ended.")
-	st.mu.Lock()
-	st.jobs = nil
-	st.mu.Unlock()
-	s.edit(func(l *session.Transcript, _ *session.View) { l.Status.Jobs = 0 })
+	s.edit(func(l *session.Transcript, _ *session.View) { l.Jobs = nil })
 	s.fate(1, task.ID, session.FateRunning, 0)
 	s.until("the chip goes and the focus with it home", `document.getElementById('jobs').hidden && document.activeElement.id === 'text'`)
 

@@ -30,6 +30,7 @@ type item struct {
 	Buttons []session.Button  `json:"buttons,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
 	Files   []session.File    `json:"files,omitempty"`
+	Lane    session.Key       `json:"lane,omitzero"` // with files: whose they are
 	Turn    int64             `json:"turn,omitempty"`
 	State   session.FateState `json:"state,omitempty"` // of a typed message that was dropped
 	At      int64             `json:"at"`              // Unix ms

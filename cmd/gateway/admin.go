@@ -235,14 +235,31 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.forget(ctx, web.MemoName(key)); err != nil {
+	routes := a.routes()
+	if _, err := routes.Lane(ctx, key); err != nil { // reads them
 		return nil, err
 	}
-	if a.parts != nil { // last: what it remembers is read from there
+	if chat := routes.Home(key); routes.Current(chat) == key {
+		if err := a.forget(ctx, web.MemoName(chat)); err != nil {
+			return nil, err
+		}
+	}
+	if a.parts != nil { // what it remembers is read from there
 		a.parts.hub.Forget(key)
+	}
+	if err := routes.Forget(ctx, key); err != nil {
+		return nil, err
 	}
 	err = a.files.remove(key)
 	return map[string]string{"deleted": name}, err
+}
+
+// routes are those of the running gateway, if it runs here.
+func (a *admin) routes() *session.Routes {
+	if a.parts != nil {
+		return a.parts.routes
+	}
+	return session.NewRoutes(a.store)
 }
 
 // forget empties a document: what is not there needs nothing.

@@ -34,6 +34,7 @@ type parts struct {
 	log      *slog.Logger
 	store    session.Store
 	access   *session.Access
+	routes   *session.Routes
 	files    *workspaces
 	tools    *toolbox
 	life     *tools.Life // marks the processes of commands
@@ -128,13 +129,14 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	}
 	p.demo, p.model = isDemo, model.Name()
 	p.access = session.NewAccess(p.store, policies(c))
+	p.routes = session.NewRoutes(p.store)
 	p.tools = newToolbox(c, p.files, p.life, log)
 	nonce, err := newNonce()
 	if err != nil {
 		return nil, err
 	}
 	p.outbox = outbox.New(ctx, outbox.Options{
-		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Log: log,
+		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Routes: p.routes, Log: log,
 	})
 	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo, Images: c.Model.seesImages() && !isDemo}
 	profiles, err := c.loopProfiles(std, log)
@@ -142,7 +144,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 		return nil, err
 	}
 	agent, err := loop.New(loop.Options{
-		Profile: std, Profiles: profiles, ProfileOf: c.profileOf, Tools: p.tools, Images: p.files,
+		Profile: std, Profiles: profiles, ProfileOf: func(lane session.Key) string { return c.profileOf(p.routes.Home(lane)) }, Tools: p.tools, Images: p.files,
 		YieldAfter: duration(c.Steer.YieldAfter), SkipUnstarted: c.Steer.SkipUnstarted,
 		Steps: c.Limits.TurnSteps, Time: duration(c.Limits.TurnTime), CacheBytes: int64(c.Limits.HistoryCache) / 2,
 		JobEnded: func(key session.Key, j session.Job) { p.hub.JobEnded(ctx, key, j) },
@@ -151,7 +153,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 		return nil, err
 	}
 	p.hub = session.NewHub(ctx, session.Options{
-		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Nonce: nonce,
+		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Routes: p.routes, Nonce: nonce,
 		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
 		Together: c.Queue.Together, Notify: c.notifyOf, LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
 		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
@@ -223,9 +225,9 @@ func (p *parts) platforms() error {
 			hook = &telegram.Webhook{URL: w.URL, Secret: string(w.Secret), Listener: p.hookAddr}
 		}
 		p.telegram, err = telegram.New(telegram.Options{
-			Webhook: hook, Open: p.files.open, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
+			Webhook: hook, Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
 			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
-			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
+			Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
 			Files: p.mayLoad,
 		})
 		if err != nil {
@@ -241,7 +243,7 @@ func (p *parts) platforms() error {
 		}
 		p.discord, err = discord.New(discord.Options{
 			Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
-			Door: p.hub, Docs: p.store, Save: p.files.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
+			Door: p.hub, Docs: p.store, Save: p.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
 			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad,
 			Open: p.files.open, Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
 		})
@@ -275,6 +277,16 @@ func (p *parts) platforms() error {
 func (p *parts) mayLoad(ctx context.Context, m session.Message) bool {
 	_, ok, err := p.hub.Identify(ctx, m.Key, m.From, m.Private)
 	return ok && err == nil
+}
+
+// save stores a file that came with a message where the session that is spoken to
+// has its files.
+func (p *parts) save(ctx context.Context, chat session.Key, name string, r io.Reader) (string, int64, error) {
+	lane, err := p.routes.Lane(ctx, chat)
+	if err != nil {
+		return "", 0, err
+	}
+	return p.files.save(ctx, lane, name, r)
 }
 
 // newNonce names this life of this process.

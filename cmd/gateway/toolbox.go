@@ -50,9 +50,10 @@ func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
 		b.log.ErrorContext(ctx, "no workspace", "session", c.Key.String(), "err", err)
 		return failedCall(loop.ToolResult{Body: textNoWorkspace, Failed: true})
 	}
+	platform, account := c.Person.Known(c.Key)
 	return running{b.set.Start(ctx, tools.Call{
 		ID: c.Call.ID, Name: c.Call.Name, Args: json.RawMessage(c.Call.Args), Session: c.Key.String(), Dir: dir,
-		Admin: c.Admin, Sends: c.Sends, Person: fmt.Sprintf("%s:%s", c.Key.Platform, c.Person.ID),
+		Admin: c.Admin, Sends: c.Sends, Person: fmt.Sprintf("%s:%s", platform, account),
 	})}
 }
 

@@ -144,6 +144,7 @@ func everyOp(ctx context.Context, s session.Store) map[string]error {
 	errs["outdone"] = s.OutDone(ctx, lane1, "n1", session.PartDone{ID: "p", State: session.PartSent})
 	_, errs["outdue"] = s.OutDue(ctx, 0)
 	_, errs["fates"] = s.Fates(ctx, lane1, 0)
+	_, errs["seen"] = s.Seen(ctx, lane1, "m:1")
 	errs["settle"] = s.Settle(ctx, lane1, []session.FateSet{{Ticket: 1, State: session.FateSteered}})
 	_, errs["sessions"] = s.Sessions(ctx, "", 0)
 	_, _, errs["doc"] = s.Doc(ctx, "d")

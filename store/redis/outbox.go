@@ -60,6 +60,17 @@ func (s *Store) Fates(ctx context.Context, key session.Key, limit int) ([]sessio
 	return fates, *in.err
 }
 
+// Seen implements session.Store.
+func (s *Store) Seen(ctx context.Context, key session.Key, dedupe string) (bool, error) {
+	a := s.lane(key)
+	a.str(dedupe)
+	_, in, err := s.on(ctx, scriptSeen, key, a)
+	if err != nil {
+		return false, err
+	}
+	return in.flag(), *in.err
+}
+
 // Settle implements session.Store.
 func (s *Store) Settle(ctx context.Context, key session.Key, f []session.FateSet) error {
 	a := s.lane(key)

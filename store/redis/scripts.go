@@ -37,6 +37,7 @@ var (
 	scriptOutDone = loadScript("outdone")
 	scriptOutDue  = loadScript("outdue")
 	scriptFates   = loadScript("fates")
+	scriptSeen    = loadScript("seen")
 	scriptSettle  = loadScript("settle")
 	scriptNames   = loadScript("names")
 	scriptDelete  = loadScript("delete")

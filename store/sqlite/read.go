@@ -175,6 +175,14 @@ func (s *Store) Fates(ctx context.Context, key session.Key, limit int) ([]sessio
 	})
 }
 
+// Seen implements session.Store.
+func (s *Store) Seen(ctx context.Context, key session.Key, dedupe string) (bool, error) {
+	return read(ctx, s, func(c *conn) (bool, error) {
+		v, err := c.row(`SELECT seen.at FROM seen JOIN lane ON lane.id = seen.lane WHERE lane.key = ? AND seen.key = ?`, 1, key.String(), dedupe)
+		return err == nil && v != nil && s.now().Sub(at(v.int(0))) <= markLife, err
+	})
+}
+
 // Sessions implements session.Store.
 func (s *Store) Sessions(ctx context.Context, after string, limit int) ([]session.Lane, error) {
 	return read(ctx, s, func(c *conn) ([]session.Lane, error) {

@@ -36,7 +36,7 @@ type Faulty struct {
 var _ session.Store = (*Faulty)(nil)
 
 // A Hook chooses the fault at a point: one of Points, or the name of a read
-// (load, rows, due, outdue, fates, sessions, doc, stats, ping).
+// (load, rows, due, outdue, fates, seen, sessions, doc, stats, ping).
 type Hook func(point string, when When) Fault
 
 // When is the side of the call a hook is asked on.

@@ -130,6 +130,11 @@ func (f *Faulty) Fates(ctx context.Context, key session.Key, limit int) ([]sessi
 	return call(ctx, f, "fates", func() ([]session.Fate, error) { return f.Store.Fates(ctx, key, limit) })
 }
 
+// Seen implements session.Store, with faults at seen.
+func (f *Faulty) Seen(ctx context.Context, key session.Key, dedupe string) (bool, error) {
+	return call(ctx, f, "seen", func() (bool, error) { return f.Store.Seen(ctx, key, dedupe) })
+}
+
 // Settle implements session.Store, with faults at settle.
 func (f *Faulty) Settle(ctx context.Context, key session.Key, s []session.FateSet) error {
 	return f.run(ctx, "settle", func() error { return f.Store.Settle(ctx, key, s) })

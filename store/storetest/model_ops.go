@@ -345,6 +345,14 @@ func (m *Model) Fates(_ context.Context, key session.Key, limit int) ([]session.
 	return fates, nil
 }
 
+// Seen implements session.Store.
+func (m *Model) Seen(_ context.Context, key session.Key, dedupe string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, seen := m.find(key).dup(m.clock(), dedupe)
+	return seen, nil
+}
+
 // Settle implements session.Store.
 func (m *Model) Settle(_ context.Context, key session.Key, f []session.FateSet) error {
 	m.mu.Lock()

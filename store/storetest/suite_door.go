@@ -15,6 +15,7 @@ func doorRules() []rule {
 		{"accept/a title is set once", (*env).acceptTitle},
 		{"accept/I2 a repeat after the turn, after new", (*env).acceptRepeatLater},
 		{"accept/I2 a mark counts for 48 hours", (*env).acceptMarkLife},
+		{"seen/I2 says what a mark says, and leaves none", (*env).seen},
 		{"accept/I2 marks belong to a lane", (*env).acceptMarkOfLane},
 		{"accept/a full slot tells and claims nothing", (*env).acceptFull},
 		{"accept/the cap counts what waits and is not held", (*env).acceptCapHeld},
@@ -91,6 +92,31 @@ func (e *env) acceptMarkLife() {
 	e.clk.step(2 * time.Millisecond)
 	e.equal(e.accept(same).Outcome, session.AcceptOK, "just after 48 hours")
 	e.equal(e.accept(same).Outcome, session.AcceptDup, "the new mark")
+}
+
+func (e *env) seen() {
+	want := func(key session.Key, dedupe string, want bool, when string) {
+		got, err := e.st.Seen(e.ctx, key, dedupe)
+		e.must(err, "seen")
+		e.equal(got, want, "seen "+when)
+	}
+	want(e.key, "m:same", false, "in a lane that is not there")
+	want(e.key, "m:same", false, "once asked")
+	e.equal(e.lane().Exists, false, "the lane exists")
+	e.put(func(a *session.Accept) { a.Dedupe = "m:same" })
+	want(e.key, "m:same", true, "of a message")
+	want(e.key, "m:other", false, "of another message")
+	want(e.key, "", false, "of none")
+	want(session.Key{Platform: "test", Chat: "2"}, "m:same", false, "in another lane")
+	_, err := e.st.Post(e.ctx, session.Post{Key: e.key, Dedupe: "r:same"})
+	e.must(err, "post")
+	want(e.key, "r:same", true, "of a command")
+	before := e.stats().Duplicates
+	e.clk.step(MarkLife - time.Millisecond)
+	want(e.key, "m:same", true, "just before 48 hours")
+	e.clk.step(2 * time.Millisecond)
+	want(e.key, "m:same", false, "just after 48 hours")
+	e.equal(e.stats().Duplicates, before, "duplicates counted")
 }
 
 func (e *env) acceptMarkOfLane() {

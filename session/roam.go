@@ -1,0 +1,236 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a session away from its own chat needs: messages come in from a chat with
+// another key, and go out to it. Ids of such messages and people carry where they
+// are from, so nothing of another chat can be taken for the session's own.
+
+// A message id of another chat than the session's own is @CHAT@ID, and a person of
+// another platform is @PLATFORM:ID. No platform's ids begin so.
+const awayMark = "@"
+
+var chatEscaper = strings.NewReplacer("%", "%25", awayMark, "%40")
+var chatUnescaper = strings.NewReplacer("%25", "%", "%40", awayMark)
+
+func awayID(chat Key, id MessageID) MessageID {
+	if id == "" {
+		return ""
+	}
+	return MessageID(awayMark + chatEscaper.Replace(chat.String()) + awayMark + string(id))
+}
+
+// origin is the chat of a message of a session, and its id there.
+func origin(lane Key, id MessageID) (Key, MessageID) {
+	if rest, ok := strings.CutPrefix(string(id), awayMark); ok {
+		if name, id, ok := strings.Cut(rest, awayMark); ok {
+			if chat, err := ParseKey(chatUnescaper.Replace(name)); err == nil {
+				return chat, MessageID(id)
+			}
+		}
+	}
+	return lane.own(), id
+}
+
+// here is a message's id in chat, "" if it is of another.
+func here(lane, chat Key, id MessageID) MessageID {
+	if from, id := origin(lane, id); from == chat {
+		return id
+	}
+	return ""
+}
+
+// in makes a message of a chat one of the session that lives there, for its
+// authorised author. took is true when it was accepted by a session that lived
+// there before and is delivered again (I2).
+func (h *Hub) in(ctx context.Context, p Principal, m Message) (_ Principal, _ Message, took bool, err error) {
+	has, err := h.Routes.shelf.get(ctx)
+	if err != nil {
+		return p, m, false, err
+	}
+	c := has.index().chats[m.Key]
+	if c == nil {
+		return p, m, false, nil
+	}
+	chat, lane := m.Key, c.Lanes[0]
+	for _, was := range c.Past {
+		if was.Lane == lane || was.Till < time.Now().Unix() {
+			continue
+		}
+		// What runs a command marks it, and so does its answer.
+		for _, mark := range []string{"", "r:"} {
+			if took, err = h.Store.Seen(ctx, was.Lane, mark+awayDedupe(was.Lane, chat, m.Dedupe)); err != nil || took {
+				return p, m, took, err
+			}
+		}
+	}
+	m = m.to(lane)
+	if lane.own() == chat || p.ID == "" { // nobody: a stranger, or a platform tells of a deletion
+		return p, m, false, nil
+	}
+	p.at, p.account = chat, p.ID
+	if p.ID, err = h.Links.as(ctx, lane.Platform, p.Platform, p.ID); err != nil {
+		return p, m, false, err
+	}
+	return p, m, false, nil
+}
+
+// written is a message as it was written, before in: its chat, and its ids and mark
+// there.
+func (m Message) written(p Principal) Message {
+	lane := m.Key
+	m.Key = lane.own()
+	if p.at != (Key{}) {
+		m.Key = p.at
+	}
+	_, m.ID = origin(lane, m.ID)
+	_, m.ReplyTo = origin(lane, m.ReplyTo)
+	m.Dedupe = strings.TrimPrefix(m.Dedupe, awayPrefix(lane, m.Key))
+	return m
+}
+
+// awayDedupe is a dedupe mark in a session: two platforms may give the same.
+func awayDedupe(lane, chat Key, mark string) string {
+	if mark == "" {
+		return ""
+	}
+	return awayPrefix(lane, chat) + mark
+}
+
+func awayPrefix(lane, chat Key) string {
+	if lane.Platform == chat.Platform {
+		return ""
+	}
+	return awayMark + string(chat.Platform) + ":"
+}
+
+// to makes a written message one of a session that lives in its chat.
+func (m Message) to(lane Key) Message {
+	chat := m.Key
+	m.Key, m.Dedupe = lane, awayDedupe(lane, chat, m.Dedupe)
+	if lane.own() != chat {
+		m.ID, m.ReplyTo = awayID(chat, m.ID), awayID(chat, m.ReplyTo)
+	}
+	return m
+}
+
+// awayUser is a person of another platform in a session.
+func awayUser(on PlatformName, id UserID) UserID {
+	return UserID(awayMark + string(on) + ":" + string(id))
+}
+
+// platform is how a session speaks; nil = the platform of its chat is off.
+func (h *Hub) platform(lane Key) Platform { return h.Routes.Platform(lane, h.platforms) }
+
+// Platform is how a session speaks: the platform of the chat it lives in. nil =
+// that one is off.
+func (r *Routes) Platform(lane Key, of map[PlatformName]Platform) Platform {
+	chat := r.Home(lane)
+	p := of[chat.Platform]
+	switch _, files := p.(FileSender); {
+	case p == nil || chat == lane:
+		return p
+	case files:
+		return awayFiles{away{p, lane, chat}}
+	}
+	return away{p, lane, chat}
+}
+
+// away is a platform to a session whose key is not that of the chat it lives in.
+type away struct {
+	Platform
+	lane, chat Key
+}
+
+var _ Paced = away{}
+
+// A payload for another chat than the session's own stands behind its address.
+// Platforms' own payloads never begin with a zero byte.
+const addressMark = "\x00"
+
+func (a away) address(parts [][]byte) [][]byte {
+	if a.chat == a.lane.own() {
+		return parts
+	}
+	for i := range parts {
+		parts[i] = append([]byte(addressMark+a.chat.String()+addressMark), parts[i]...)
+	}
+	return parts
+}
+
+func (a away) Parts(o Outgoing) [][]byte {
+	o.Key = a.chat
+	return a.address(a.Platform.Parts(o))
+}
+
+func (a away) Show(v View) {
+	v.Key = a.chat
+	a.Platform.Show(v)
+}
+
+// Reserve implements Paced.
+func (a away) Reserve(_ Key, most time.Duration) (time.Duration, bool) {
+	if p, ok := a.Platform.(Paced); ok {
+		return p.Reserve(a.chat, most)
+	}
+	return 0, true
+}
+
+// Return implements Paced.
+func (a away) Return(Key) {
+	if p, ok := a.Platform.(Paced); ok {
+		p.Return(a.chat)
+	}
+}
+
+// awayFiles is away on a platform that sends files.
+type awayFiles struct{ away }
+
+func (a awayFiles) FileParts(o Outgoing) [][]byte {
+	o.Key = a.chat
+	return a.address(a.Platform.(FileSender).FileParts(o))
+}
+
+// Destination is where a part goes, and the part as it goes there. An error means
+// that its platform is off or its address cannot be read.
+func Destination(p Part, of map[PlatformName]Platform) (Platform, Part, error) {
+	p.Lane, p.Key = p.Key, p.Key.own()
+	if rest, ok := bytes.CutPrefix(p.Data, []byte(addressMark)); ok {
+		name, data, _ := bytes.Cut(rest, []byte(addressMark))
+		chat, err := ParseKey(string(name))
+		if err != nil {
+			return nil, p, fmt.Errorf("address of part %s: %w", p.ID, err)
+		}
+		p.Key, p.Data = chat, data
+	}
+	if of[p.Key.Platform] == nil {
+		return nil, p, fmt.Errorf("part %s is for %s, which is off", p.ID, p.Key.Platform)
+	}
+	if p.Lane != p.Key { // the ids of two sessions that speak in one chat may be the same
+		p.ID = strings.Replace(p.ID, "r:"+awayPrefix(p.Lane, p.Key), "r:", 1) + awayMark + p.Lane.tag()
+	}
+	return of[p.Key.Platform], p, nil
+}
+
+// Signed is the chat in which an input's state is shown, and the fate as it is
+// shown there: an input may have been written in another chat than its session
+// lives in now. nil = that chat's platform is off.
+func Signed(lane Key, f Fate, of map[PlatformName]Platform) (Platform, Key, Fate) {
+	chat := lane.own()
+	msgs := make([]MessageID, len(f.Msgs))
+	for i, id := range f.Msgs {
+		from, id := origin(lane, id)
+		if i == 0 {
+			chat = from
+		}
+		msgs[i] = id
+	}
+	f.Msgs = msgs
+	return of[chat.Platform], chat, f
+}

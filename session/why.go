@@ -1,0 +1,55 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// cmdWhy tells the life of the message replied to.
+func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) error {
+	if m.ReplyTo == "" {
+		return h.reply(ctx, m, textReplyToIt)
+	}
+	fates, err := h.Store.Fates(ctx, m.Key, 0)
+	if err != nil {
+		return fmt.Errorf("read fates: %w", err)
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	for _, f := range fates {
+		if slices.Contains(f.Msgs, m.ReplyTo) {
+			skipped, err := h.skippedFor(ctx, m.Key, lane, f)
+			if err != nil {
+				return err
+			}
+			return h.reply(ctx, m, textWhy(f, lane.Now, skipped))
+		}
+	}
+	return h.reply(ctx, m, textNoFate)
+}
+
+// skippedFor counts the calls that were not started because of a steer: they
+// stand directly before the row it was put on.
+func (h *Hub) skippedFor(ctx context.Context, key Key, lane Lane, f Fate) (int, error) {
+	if f.Step == 0 {
+		return 0, nil
+	}
+	rows, err := h.Store.Rows(ctx, key, lane.Gen, max(0, lane.Seq-2000), 0)
+	if err != nil {
+		return 0, fmt.Errorf("read rows: %w", err)
+	}
+	for i, r := range rows {
+		if r.Type != RowSteer || r.Tick != f.Ticket {
+			continue
+		}
+		n := 0
+		for j := i - 1; j >= 0 && (rows[j].Type == RowTool || rows[j].Type == RowSteer); j-- {
+			n += boolInt(rows[j].Type == RowTool && decodeTool(rows[j]).NotRun)
+		}
+		return n, nil
+	}
+	return 0, nil
+}
