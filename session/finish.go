@@ -199,7 +199,8 @@ func (t *Turn) failure(out Outcome) []PartNew {
 	return t.send(o, "fail")
 }
 
-// Show changes the live view and hands it to the platform. Any goroutine.
+// Show changes the live view and hands the platform what progress lets it see.
+// Any goroutine.
 func (t *Turn) Show(f func(*View)) {
 	t.mu.Lock()
 	f(&t.view)
@@ -211,8 +212,9 @@ func (t *Turn) Show(f func(*View)) {
 	t.mu.Unlock()
 	t.a.place.RLock()
 	defer t.a.place.RUnlock()
-	v.Asked = here(t.a.key, t.h.Routes.Home(t.a.key), v.Asked) // else it hangs on nothing here
-	t.h.platform(t.a.key).Show(v)
+	chat := t.h.Routes.Home(t.a.key)
+	v.Asked = here(t.a.key, chat, v.Asked) // else it hangs on nothing here
+	t.h.platform(t.a.key).Show(v.reduced(t.h.progressOf(chat)))
 }
 
 // ShowText adds to the text people see of the model's message; reset begins

@@ -32,7 +32,9 @@ type Options struct {
 	SteerFrom  string        // owner | participants
 	Together   bool          // queue.together
 	// Notify says what rings in a session; nil: what is important.
-	Notify    func(Key) Notify
+	Notify func(Key) Notify
+	// Progress says what a session's chat sees of tool calls; nil: all of them.
+	Progress  func(Key) Progress
 	LeaseTTL  time.Duration
 	JobsOnEnd string // turn | tell | nothing
 	// HistoryBytes bounds the rows kept in memory of sessions, idle ones too.

@@ -148,6 +148,8 @@ type ToolView struct {
 	Began  time.Time `json:"began"`
 	Took   float64   `json:"took,omitempty"` // seconds, when over
 	Failed bool      `json:"failed,omitempty"`
+	// Times is how many calls of this tool in a row it stands for; 0 = itself.
+	Times int `json:"times,omitempty"`
 }
 
 // ToolState is the state of a call in a view.

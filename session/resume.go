@@ -199,5 +199,5 @@ func (h *Hub) leaveChat(lane, chat Key) {
 	}
 	v.Key, v.Asked = chat, here(lane, chat, v.Asked)
 	v.Done, v.End, v.Ended, v.Rev = true, EndMoved, time.Now(), v.Rev+1
-	plat.Show(v)
+	plat.Show(v.reduced(h.progressOf(chat)))
 }

@@ -140,7 +140,7 @@ func (w *world) laneOf(k session.Key) session.Lane {
 // answered there, the old chat is told and begins anew, and it comes back.
 func TestResumeMovesARunningTurn(t *testing.T) {
 	var shows views
-	play(t, set{policy: abroad, mode: steer.Steer, shows: &shows}, func(w *world) {
+	play(t, set{policy: abroad, mode: steer.Steer, views: &shows}, func(w *world) {
 		w.join()
 		task := w.deliver(w.at(annHere, "ann", "build the report"))
 		press := w.bring(annThere, "77")

@@ -38,9 +38,12 @@ type set struct {
 	policy map[session.PlatformName]session.Policy
 	mode   steer.Mode
 	notify session.Notify
+	// What chats see of calls, and a platform instead of one that shows nothing.
+	progress session.Progress
+	shows    session.Platform
+	views    *views // of all platforms; nil: what is shown is forgotten
 
 	together bool
-	shows    *views // nil: what is shown is forgotten
 }
 
 // everyone lets everybody talk; root is an admin.
@@ -68,15 +71,19 @@ func play(t *testing.T, s set, f func(w *world)) {
 		}}
 		w.hub = session.NewHub(t.Context(), session.Options{
 			Store: st, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
-			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
+			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify },
+			Progress: func(session.Key) session.Progress { return s.progress }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
 			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		for name := range s.policy {
-			if s.shows != nil {
-				w.hub.Register(showing{platform(name), s.shows})
+			if s.views != nil {
+				w.hub.Register(showing{platform(name), s.views})
 				continue
 			}
 			w.hub.Register(platform(name))
+		}
+		if s.shows != nil {
+			w.hub.Register(s.shows)
 		}
 		run, stop := context.WithCancel(t.Context())
 		gone := make(chan struct{})
@@ -313,6 +320,7 @@ func (s *signs) of(m session.Message) session.FateState {
 type agent struct {
 	end   chan session.Outcome
 	stops atomic.Int32 // times its jobs were ended
+	turn  atomic.Pointer[session.Turn]
 }
 
 func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {
@@ -323,6 +331,7 @@ func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error)
 }
 
 func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
+	a.turn.Store(t)
 	for {
 		select {
 		case out := <-a.end:

@@ -77,7 +77,10 @@ type Adapter struct {
 	end     sync.Once
 }
 
-var _ session.Platform = (*Adapter)(nil)
+var (
+	_ session.Platform = (*Adapter)(nil)
+	_ session.Thorough = (*Adapter)(nil)
+)
 
 // tokenLeast is the shortest token: 32 bytes, so that guessing is hopeless.
 const tokenLeast = 32
@@ -228,6 +231,9 @@ func (a *Adapter) Send(ctx context.Context, p session.Part) (session.MessageID, 
 // is ready to write, so v only says that there is one and whether rows have
 // changed with it.
 func (a *Adapter) Show(v session.View) { a.rooms.of(v.Key).show(v) }
+
+// ShowsEveryCall implements session.Thorough: the page has calls folded.
+func (a *Adapter) ShowsEveryCall() {}
 
 // Sign implements session.Platform. Every state is shown, also of inputs that
 // did not wait. That a message was dropped is kept with its text.

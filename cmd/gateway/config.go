@@ -28,6 +28,7 @@ type Config struct {
 	Input         Input                  `yaml:"input"`
 	Queue         Queue                  `yaml:"queue"`
 	Notify        string                 `yaml:"notify"`
+	Progress      string                 `yaml:"progress"`
 	Profiles      map[string]ProfileConf `yaml:"profiles"`
 	Chats         Chats                  `yaml:"chats"`
 	Tools         Tools                  `yaml:"tools"`
@@ -220,6 +221,7 @@ func Defaults() Config {
 		Steer:         SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
 		Input:         Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
 		Notify:        "important",
+		Progress:      "all",
 		Tools:         Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
 		Jobs:          Jobs{OnEnd: "turn"},
 		Limits: Limits{

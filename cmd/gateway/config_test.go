@@ -88,6 +88,7 @@ func TestConfigErrors(t *testing.T) {
 		"open ops":         {"ops: {listen: \":9090\"}\n", "ops.listen is :9090, which others can reach"},
 		"no token":         {"platforms: {telegram: {admins: [1]}}\n", "platforms.telegram.token is empty"},
 		"bad token":        {"platforms: {telegram: {token: nonsense}}\n", "is no bot token"},
+		"bad progress":     {"progress: some\n", `progress is "some"; it must be one of: all, new, off`},
 		"bad poll mode":    {"platforms: {telegram: {mode: push}}\n", `platforms.telegram.mode is "push"; it must be one of: polling, webhook`},
 		"webhook, open":    {"platforms: {telegram: {token: \"1:a\", mode: webhook, webhook: {url: \"https://x.example\"}}}\n", "platforms.telegram.webhook.secret is empty; anybody could speak as anybody"},
 		"webhook, nowhere": {"platforms: {telegram: {token: \"1:a\", mode: webhook, webhook: {secret: abc}}}\n", "set webhook.url to the public https address"},

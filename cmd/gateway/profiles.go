@@ -25,6 +25,7 @@ type ProfileConf struct {
 	Tools            []string     `yaml:"tools"`
 	BusyInputMode    string       `yaml:"busy_input_mode"`
 	Notify           string       `yaml:"notify"`
+	Progress         string       `yaml:"progress"`
 }
 
 // ProfileModel is another model, or another endpoint.
@@ -87,6 +88,11 @@ func (c *Config) workspaceOf(k session.Key) string {
 // notifyOf is what rings in a session.
 func (c *Config) notifyOf(k session.Key) session.Notify {
 	return session.Notify(cmp.Or(c.Profiles[c.profileOf(k)].Notify, c.Notify))
+}
+
+// progressOf is what a session's chat sees of tool calls.
+func (c *Config) progressOf(k session.Key) session.Progress {
+	return session.Progress(cmp.Or(c.Profiles[c.profileOf(k)].Progress, c.Progress))
 }
 
 // merged is the profile's model with what it leaves out from base.
@@ -161,6 +167,9 @@ func (c *Config) validateProfiles() []error {
 		}
 		if n := c.Profiles[name].Notify; !slices.Contains([]string{"", "important", "all", "none"}, n) {
 			errs = append(errs, fmt.Errorf("config: profiles.%s.notify is %q; it must be one of: important, all, none", name, n))
+		}
+		if p := c.Profiles[name].Progress; !slices.Contains([]string{"", "all", "new", "off"}, p) {
+			errs = append(errs, fmt.Errorf("config: profiles.%s.progress is %q; it must be one of: all, new, off", name, p))
 		}
 		if m := c.Profiles[name].BusyInputMode; m != "" {
 			if _, err := steer.ParseMode(m); err != nil {

@@ -53,12 +53,19 @@ func loadProfiles(t *testing.T) Config {
 func TestProfileOf(t *testing.T) {
 	c := loadProfiles(t)
 	modes := modes(c)
-	c.Profiles["local"] = ProfileConf{Notify: "none"}
+	c.Profiles["local"] = ProfileConf{Notify: "none", Progress: "off"}
 	for chat, want := range map[session.Key]session.Notify{
 		{Platform: "telegram", Chat: "-100123", Thread: "7"}: session.NotifyNone, {Platform: "telegram", Chat: "1"}: session.NotifyImportant,
 	} {
 		if got := c.notifyOf(chat); got != want {
 			t.Errorf("%s: notify %s; want %s", chat, got, want)
+		}
+	}
+	for chat, want := range map[session.Key]session.Progress{
+		{Platform: "telegram", Chat: "-100123", Thread: "7"}: session.ProgressOff, {Platform: "telegram", Chat: "1"}: session.ProgressAll,
+	} {
+		if got := c.progressOf(chat); got != want {
+			t.Errorf("%s: progress %s; want %s", chat, got, want)
 		}
 	}
 	for _, tt := range []struct {
@@ -144,6 +151,7 @@ func TestProfileErrors(t *testing.T) {
 		"chat of no profile": {"chats: {1: team}\n", `config: chats.1: there is no profile "team"; profiles holds them`},
 		"bad mode":           {"profiles: {a: {busy_input_mode: push}}\n", `config: profiles.a.busy_input_mode is "push"`},
 		"bad notify":         {"profiles: {a: {notify: loud}}\n", `config: profiles.a.notify is "loud"`},
+		"bad progress":       {"profiles: {a: {progress: some}}\n", `config: profiles.a.progress is "some"; it must be one of: all, new, off`},
 		"unknown key":        {"profiles: {a: {modle: {}}}\n", `unknown field "modle"`},
 		"no file":            {"profiles: {a: {instructions_file: none.md}}\n", "config: profiles.a.instructions_file: open none.md"},
 		"no such tool":       {"profiles: {a: {tools: [hammer]}}\n", `there is no tool "hammer"`},
@@ -163,5 +171,25 @@ func TestProfileErrors(t *testing.T) {
 				t.Errorf("got %v; want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// What is configured reaches the hub: off is still a word, not YAML's false.
+func TestProgressReachesTheHub(t *testing.T) {
+	workIn(t)
+	writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\nprogress: new\nprofiles: {quiet: {progress: off}}\nchats: {discord: quiet}\n")
+	conf, err := loadConfig("config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), conf, newLogger(conf.Log, t.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.closeAll()
+	for name, want := range map[session.PlatformName]session.Progress{"telegram": session.ProgressNew, "discord": session.ProgressOff} {
+		if p.hub.Progress == nil || p.hub.Progress(session.Key{Platform: name, Chat: "1"}) != want {
+			t.Errorf("%s: want %s", name, want)
+		}
 	}
 }

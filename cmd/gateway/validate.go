@@ -34,6 +34,7 @@ func (c *Config) validate() error {
 		one("platforms.telegram.pairing", c.Platforms.Telegram.Pairing, "auto", "on", "off"),
 		one("model.images", c.Model.Images, "auto", "on", "off"),
 		one("notify", c.Notify, "important", "all", "none"),
+		one("progress", c.Progress, "all", "new", "off"),
 		one("sessions.group", c.Sessions.Group, "shared", "user"),
 		one("steer.from", c.Steer.From, "owner", "participants"),
 		one("jobs.on_end", c.Jobs.OnEnd, "turn", "tell", "nothing"),
