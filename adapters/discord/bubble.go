@@ -28,6 +28,7 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time) string {
 		if args := code(t.Args, argsMost); args != "" {
 			b.WriteString(" " + args)
 		}
+		b.WriteString(wordsTimes(t.Times))
 		switch {
 		case t.State == session.ToolRunning && !t.Began.IsZero():
 			b.WriteString(" · " + span(coarse(now.Sub(t.Began))))

@@ -182,3 +182,31 @@ func TestNoSigns(t *testing.T) {
 		}
 	})
 }
+
+// The bubble's first line says at once that long work goes on; one line stands
+// for several calls of a tool in a row, and in a chat that is shown no calls
+// notes and steps are there all the same.
+func TestBubbleWords(t *testing.T) {
+	v := session.View{Step: 7, Steps: 60, Notes: []session.NoteView{{N: 1, Step: 6, From: "Ann", Sent: true}}}
+	const note = "\n✍️ note 1 from Ann went in at step 6"
+	counted := []session.ToolView{{Name: "read_file", Args: "c.go", State: session.ToolRunning, Times: 3}}
+	for _, c := range []struct {
+		tools []session.ToolView
+		d     time.Duration
+		want  string
+	}{
+		{nil, 30 * time.Second, "**Step 7/60 · 30 s**" + note},
+		{nil, 4*time.Minute + 9*time.Second, "**Still running, 4 min, step 7/60**" + note},
+		{counted, 5 * time.Second, "**Step 7/60 · 4 s**\n▸ `read_file` `c.go` ×3" + note},
+	} {
+		v.Tools = c.tools
+		if got := bubbleText(v, c.d, time.Now()); got != c.want {
+			t.Errorf("after %v: %q; want %q", c.d, got, c.want)
+		}
+	}
+	for d, want := range map[time.Duration]string{time.Second: "Working · 1 s", 2 * time.Minute: "Still running, 2 min"} {
+		if got := wordsStep(0, 60, d); got != want {
+			t.Errorf("before the first step, after %v: %q; want %q", d, got, want)
+		}
+	}
+}

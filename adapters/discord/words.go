@@ -100,14 +100,29 @@ func wordsSticker(name string) string { return "[sticker: " + name + "]" }
 
 func wordsPoll(question, options string) string { return "[poll: " + question + " (" + options + ")]" }
 
+// wordsTimes says how many calls in a row a line stands for.
+func wordsTimes(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" ×%d", n)
+}
+
+// wordsStep is the first line of a running task's bubble.
 func wordsStep(step, steps int, d time.Duration) string {
+	at := fmt.Sprint(step)
+	if steps > 0 {
+		at += fmt.Sprintf("/%d", steps)
+	}
 	switch {
+	case d >= time.Minute && step == 0:
+		return "Still running, " + span(d)
+	case d >= time.Minute:
+		return "Still running, " + span(d) + ", step " + at
 	case step == 0:
 		return "Working · " + span(d)
-	case steps == 0:
-		return fmt.Sprintf("Step %d · %s", step, span(d))
 	}
-	return fmt.Sprintf("Step %d/%d · %s", step, steps, span(d))
+	return "Step " + at + " · " + span(d)
 }
 
 func wordsNote(n int64, from string, step int, sent bool) string {
@@ -176,6 +191,8 @@ func span(d time.Duration) string {
 	switch s := int(d.Round(time.Second) / time.Second); {
 	case s < 60:
 		return fmt.Sprintf("%d s", s)
+	case s < 3600 && s%60 == 0:
+		return fmt.Sprintf("%d min", s/60)
 	case s < 3600:
 		return fmt.Sprintf("%d min %d s", s/60, s%60)
 	default:
