@@ -228,7 +228,7 @@ func (r *runner) result(ctx context.Context, c session.Call, run Running, began 
 					out.Rows[k] = toolRow(session.ToolRow{Call: c.ID, Name: c.Name, Body: body, Stopped: true})
 				}
 			}
-			r.showEnded(c, took, false)
+			r.showEnded(c, took, true) // it was cut off
 			return callRow{}, out
 		}
 		return callRow{}, r.failed(ctx, cause, "")

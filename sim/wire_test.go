@@ -284,7 +284,7 @@ func (w *wireWorld) render() string {
 		case passing(lines[i:]), strings.HasPrefix(l.text, "bot changes"):
 		case !w.untimed:
 			fmt.Fprintf(&b, "%8s  %s\n", stamp(l.at), l.text)
-		case !isSign && !strings.Contains(l.text, "Step "):
+		case !isSign && !working.MatchString(strings.TrimPrefix(l.text, "bot, silently: ")):
 			fmt.Fprintf(&b, "          %s\n", l.text)
 		}
 	}
@@ -295,7 +295,10 @@ func (w *wireWorld) render() string {
 	return b.String()
 }
 
-var spent = regexp.MustCompile(`,? *\d+ (s|min)\b( \d+ s\b)?`)
+// working is how a bubble begins while its turn runs.
+var working = regexp.MustCompile(`^(Step|Still running,) `)
+
+var spent = regexp.MustCompile(`(,| ·)? *\d+ (s|min)\b( \d+ s\b)?`)
 
 // renderBubble lists what the bubble said besides its steps: the edits
 // themselves are paced, so which of them came is chance.
@@ -308,7 +311,7 @@ func (w *wireWorld) renderBubble(b *strings.Builder, lines []line) {
 		}
 		if i := strings.Index(text, "The model is not"); i >= 0 && !w.untimed {
 			text = text[i:]
-		} else if strings.HasPrefix(text, "Step ") {
+		} else if working.MatchString(text) {
 			continue
 		}
 		text = spent.ReplaceAllString(text, "")

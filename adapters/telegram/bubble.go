@@ -37,6 +37,32 @@ func (c *composed) add(kind models.MessageEntityType, s string) {
 	c.units += n
 }
 
+// append adds what was composed apart.
+func (c *composed) append(o composed) {
+	for _, e := range o.entities {
+		e.Offset += c.units
+		c.entities = append(c.entities, e)
+	}
+	c.add(plain, o.text)
+}
+
+// call adds one call in a line: its outcome, name, short arguments, how often
+// and how long.
+func (c *composed) call(t session.ToolView, now time.Time) {
+	c.add(plain, toolSign(t)+" ")
+	c.add(models.MessageEntityTypeBold, cutUnits(oneLine(t.Name), argsMost))
+	if args := cutUnits(oneLine(t.Args), argsMost); args != "" {
+		c.add(plain, " "+args)
+	}
+	c.add(plain, wordsTimes(t.Times))
+	switch {
+	case t.State == session.ToolRunning && !t.Began.IsZero():
+		c.add(plain, " · "+span(coarse(now.Sub(t.Began))))
+	case t.Took >= 1:
+		c.add(plain, " · "+span(time.Duration(t.Took*float64(time.Second))))
+	}
+}
+
 const plain models.MessageEntityType = ""
 
 // bubbleText says where a turn stands.
@@ -44,17 +70,8 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time, group bool
 	var c composed
 	c.add(models.MessageEntityTypeBold, wordsStep(v.Step, v.Steps, coarse(elapsed)))
 	for _, t := range calls(v.Tools) {
-		c.add(plain, "\n"+toolSign(t)+" ")
-		c.add(models.MessageEntityTypeBold, cutUnits(oneLine(t.Name), argsMost))
-		if args := cutUnits(oneLine(t.Args), argsMost); args != "" {
-			c.add(plain, " "+args)
-		}
-		switch {
-		case t.State == session.ToolRunning && !t.Began.IsZero():
-			c.add(plain, " · "+span(coarse(now.Sub(t.Began))))
-		case t.Took >= 1:
-			c.add(plain, " · "+span(time.Duration(t.Took*float64(time.Second))))
-		}
+		c.add(plain, "\n")
+		c.call(t, now)
 		if line := cutUnits(oneLine(lastLine(t.Tail)), tailMost); line != "" && t.State == session.ToolRunning {
 			c.add(plain, "\n")
 			c.add(models.MessageEntityTypeCode, line)
@@ -71,11 +88,7 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time, group bool
 		if len(pieces) > 0 {
 			last := pieces[len(pieces)-1]
 			c.add(plain, "\n\n")
-			for _, e := range entities(last) {
-				e.Offset += c.units
-				c.entities = append(c.entities, e)
-			}
-			c.add(plain, last.Plain)
+			c.append(composed{text: last.Plain, entities: entities(last)})
 		}
 	}
 	return c
@@ -123,13 +136,18 @@ func coarse(d time.Duration) time.Duration {
 	return d.Truncate(time.Minute)
 }
 
-// closingText is what stays of the bubble: one line, and whose notes went in.
-func closingText(v session.View, elapsed time.Duration) string {
-	text := closingLine(v, elapsed)
+// closingText is what stays of the bubble: one line, whose notes went in, and
+// the calls, folded.
+func closingText(v session.View, elapsed time.Duration) composed {
+	var c composed
+	c.add(plain, closingLine(v, elapsed))
 	for _, n := range v.Notes[max(0, len(v.Notes)-bubbleNotes):] {
-		text += "\n" + wordsNote(cutUnits(oneLine(n.From), 32), n.Step, n.Sent)
+		c.add(plain, "\n"+wordsNote(cutUnits(oneLine(n.From), 32), n.Step, n.Sent))
 	}
-	return text
+	if v.Done {
+		c.fold(v.Tools)
+	}
+	return c
 }
 
 func closingLine(v session.View, elapsed time.Duration) string {

@@ -109,14 +109,14 @@ func (f *follower) edit(ctx context.Context, t target, c composed, k *keyboard) 
 // buttons away.
 const closeTries = 6
 
-// close turns the bubble into one line. When the adapter closes it has one
+// close makes the bubble what stays of it. When the adapter closes it has one
 // quick try.
 func (f *follower) close(ctx context.Context, t target, v session.View) {
 	line := func() composed {
 		if _, over := f.latest(); !over {
 			return composed{text: wordsRestarting}
 		}
-		return composed{text: closingText(v, f.elapsed(v))}
+		return closingText(v, f.elapsed(v))
 	}
 	for wait, n := newBackoff(editEvery, time.Minute), 0; n < closeTries && f.bubble != 0 && ctx.Err() == nil; {
 		if f.unseen(t) {

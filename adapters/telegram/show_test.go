@@ -62,12 +62,18 @@ func TestBubble(t *testing.T) {
 		if m.Text != want || fmt.Sprint(m.Keyboard) != "[[{Stop stop:17} {Waiting 2 pending}]]" {
 			t.Errorf("bubble %q %v; want %q", m.Text, m.Keyboard, want)
 		}
-		w.settle(10 * time.Minute)
+		w.settle(4 * time.Minute)
+		m = w.api.Messages(group)[0]
+		if !strings.HasPrefix(m.Text, "Still running, 4 min, step 3/60\n▸ shell make report · 4 min\n") || fmt.Sprint(m.Keyboard) != "[[{Stop stop:17} {Waiting 2 pending}]]" {
+			t.Errorf("after long: %q %v", m.Text, m.Keyboard)
+		}
+		w.settle(6 * time.Minute)
 		v.Rev, v.Done, v.End, v.Step = 3, true, session.EndAnswered, 5
+		v.Tools = []session.ToolView{{Name: "shell", Args: "make report", Step: 3, State: session.ToolDone, Took: 360}}
 		w.a.Show(v)
 		w.settle(time.Minute)
 		m = w.api.Messages(group)[0]
-		if m.Text != "✓ 5 steps, 10 min 8 s\n✍ note from Ann went in at step 3" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
+		if m.Text != "✓ 5 steps, 10 min 8 s\n✍ note from Ann went in at step 3\n✓ shell make report · 6 min" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
 			t.Errorf("at the end: %+v", m)
 		}
 		if m.Edits > 60 {
@@ -118,7 +124,7 @@ func TestBubbleForATool(t *testing.T) {
 		v.Rev, v.Done, v.End = 2, true, session.EndStopped
 		w.a.Show(v)
 		w.settle(10 * time.Second)
-		if m := w.api.Messages(ann)[0]; m.Text != "■ stopped · 1 step, 1 s" {
+		if m := w.api.Messages(ann)[0]; m.Text != "■ stopped · 1 step, 1 s\n✗ shell" {
 			t.Errorf("at the end: %q", m.Text)
 		}
 	})
@@ -251,6 +257,7 @@ func TestBubbleTakenOver(t *testing.T) {
 		w.a.Show(v)
 		w.settle(4 * time.Second)
 		v.Rev, v.Done, v.End, v.Ended = 2, true, session.EndAnswered, began.Add(9*time.Second)
+		v.Tools = nil
 		w.settle(30 * time.Second)
 		w.a.Show(v)
 		w.settle(time.Minute)

@@ -35,14 +35,32 @@ const (
 
 func wordsWaiting(n int) string { return fmt.Sprintf("Waiting %d", n) }
 
+// wordsBefore counts the calls that are not listed.
+func wordsBefore(n int) string { return fmt.Sprintf("… and %d before", n) }
+
+// wordsTimes says how many calls in a row a line stands for.
+func wordsTimes(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" ×%d", n)
+}
+
+// wordsStep is the first line of a running task's bubble.
 func wordsStep(step, steps int, d time.Duration) string {
+	at := fmt.Sprint(step)
+	if steps > 0 {
+		at += fmt.Sprintf("/%d", steps)
+	}
 	switch {
+	case d >= time.Minute && step == 0:
+		return "Still running, " + span(d)
+	case d >= time.Minute:
+		return "Still running, " + span(d) + ", step " + at
 	case step == 0:
 		return "Working · " + span(d)
-	case steps == 0:
-		return fmt.Sprintf("Step %d · %s", step, span(d))
 	}
-	return fmt.Sprintf("Step %d/%d · %s", step, steps, span(d))
+	return "Step " + at + " · " + span(d)
 }
 
 func wordsNote(from string, step int, sent bool) string {
