@@ -68,10 +68,11 @@ type wireWorld struct {
 	lose  bool
 	// untimed: retries are jittered, so times and what the bubble says between
 	// are left out.
-	untimed bool
-	heads   []string
-	in      []line
-	ids     map[int]int // message id → number of the input
+	untimed  bool
+	progress session.Progress // what is shown of calls; "" = all
+	heads    []string
+	in       []line
+	ids      map[int]int // message id → number of the input
 }
 
 var wireInput = regexp.MustCompile(`^\+(\d+(?:\.\d+)?)s\s+(.*)$`)
@@ -91,6 +92,8 @@ func playWire(t testing.TB, text string) string {
 			w.heads = append(w.heads, l)
 		case l == "untimed":
 			w.heads, w.untimed = append(w.heads, l), true
+		case strings.HasPrefix(l, "progress "):
+			w.heads, w.progress = append(w.heads, l), session.Progress(strings.TrimPrefix(l, "progress "))
 		case strings.HasPrefix(l, "model: "):
 			w.heads = append(w.heads, l)
 			step, err := wireStep(strings.TrimPrefix(l, "model: "))
@@ -117,6 +120,11 @@ func playWire(t testing.TB, text string) string {
 	stop()
 	for _, v := range w.model.Violations() {
 		t.Errorf("model request: %s", v)
+	}
+	for _, c := range w.tg.Calls() {
+		if sent := fmt.Sprint(c.Params); w.progress == session.ProgressOff && (strings.Contains(sent, "for=") || strings.Contains(sent, "so far")) {
+			t.Errorf("%s tells of a call: %s", c.Method, sent)
+		}
 	}
 	for _, v := range storetest.Check(context.Background(), w.store, nil) {
 		t.Errorf("invariant: %s", v)
@@ -188,7 +196,7 @@ func (w *wireWorld) startWire() func() {
 		Store: st, Agent: l, Outbox: out, Nonce: "w", Mode: func(session.Key) steer.Mode { return steer.Steer },
 		Access:     session.NewAccess(st, map[session.PlatformName]session.Policy{telegram.Name: {AllowUsers: []string{fmt.Sprint(ann)}}}),
 		JoinWindow: time.Second, StopWords: []string{"stop"}, SteerFrom: "owner", LeaseTTL: 5 * time.Second, JobsOnEnd: "turn",
-		HistoryBytes: 1 << 20, Log: log,
+		Progress: func(session.Key) session.Progress { return w.progress }, HistoryBytes: 1 << 20, Log: log,
 	})
 	tg, err := telegram.New(telegram.Options{
 		Token: func() string { return telegramtest.Token }, Door: hub, Docs: st, HTTPClient: w.tg.Client(), Log: log,
