@@ -1,4 +1,4 @@
-.PHONY: run test quick bench
+.PHONY: run test quick bench screens
 run:
 	go run ./cmd/gateway
 test:
@@ -9,3 +9,7 @@ quick:
 bench:
 	go test -run '^$$' -bench . -benchtime 1s ./store/sqlite ./store/redis ./cmd/gateway
 	go test -run '^$$' -bench . -benchtime 200ms ./steer ./loop/... ./adapters/... ./tools
+# The pictures in docs/screens, from recorded calls; needs chromium and a font
+# with emoji (fonts-noto-color-emoji).
+screens:
+	go test -count=1 -tags screens -run Shoot ./docs/screens

@@ -35,9 +35,11 @@ step "go vet"
 go vet ./...
 go vet -tags failpoints ./cmd/gateway
 go vet -tags interop ./interop
+go vet -tags screens ./docs/screens
 step "staticcheck"
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags interop ./interop
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags screens ./docs/screens
 step "go mod tidy"
 go mod tidy -diff
 

@@ -33,6 +33,7 @@ var may = map[string]string{
 	"adapters/web":      "session steer",                           //
 	"sim":               "",                                        // tests only
 	"interop":           "",                                        // tests only: independent clients judge the fakes
+	"docs/screens":      "",                                        // tests only: pictures from recorded calls
 	"cmd/gateway":       "*",                                       // joins the parts
 	"modeltest":         "", "telegramtest": "", "discordtest": "", // fakes know only the wire
 	"store/redis/redistest": "",
