@@ -17,6 +17,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"coxswain/adapters/loopguard"
 	"coxswain/session"
 )
 
@@ -115,7 +116,7 @@ type Adapter struct {
 	spoke    recent[string] // who spoke to the bot last, by channel
 	asks     recent[*ask]
 	waits    recent[waiting] // by message
-	loops    loops
+	loops    loopguard.Guard
 	noSigns  marks
 	lost     firsts
 	reacted  recent[string] // signs by message

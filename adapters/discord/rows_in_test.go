@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"coxswain/adapters/loopguard"
 	"coxswain/discordtest"
 	"coxswain/session"
 )
@@ -134,9 +135,9 @@ func rowBots(w *world, g *golden) {
 	g.all()
 	g.stored(`say room 79 #6 "ping"`) // it is named in Bots, and mentions the bot
 	g.silent(room)
-	for n := range loopMost + 5 {
+	for n := range loopguard.Most + 5 {
 		w.api.Post(discordtest.Message{Channel: room, Author: discordtest.User{ID: "79", Bot: true}, Content: me + " again"})
-		if n < loopMost-1 {
+		if n < loopguard.Most-1 {
 			w.next()
 		}
 	}
