@@ -54,6 +54,8 @@ func (s *Server) do(ctx context.Context, method string, p params) (any, *refusal
 		return s.reactLocked(p)
 	case "answerCallbackQuery":
 		return s.answerLocked(p)
+	case "getChatMember":
+		return s.memberLocked(p)
 	case "setMyCommands":
 		return s.commandsLocked(p)
 	case "getFile":
@@ -268,8 +270,12 @@ var actions = []string{"typing", "upload_photo", "record_video", "upload_video",
 	"choose_sticker", "find_location", "record_video_note", "upload_video_note"}
 
 func (s *Server) actionLocked(p params) (any, *refusal) {
-	if _, no := s.placeLocked(p); no != nil {
+	c, no := s.placeLocked(p)
+	if no != nil {
 		return nil, no
+	}
+	if c.Type == "channel" {
+		return nil, badRequest("chat actions are not available in channels")
 	}
 	if !slices.Contains(actions, p.str("action")) {
 		return nil, badRequest("wrong parameter action in request")
@@ -323,6 +329,20 @@ func (s *Server) answerLocked(p params) (any, *refusal) {
 	return true, nil
 }
 
+// memberLocked does getChatMember, of the bot itself in a channel.
+func (s *Server) memberLocked(p params) (any, *refusal) {
+	c := s.chats[p.int("chat_id")]
+	switch {
+	case c == nil:
+		return nil, badRequest("chat not found")
+	case c.Type != "channel" || p.int("user_id") != BotID:
+		return nil, badRequest("PARTICIPANT_ID_INVALID")
+	case !c.Admin:
+		return nil, badRequest("member list is inaccessible")
+	}
+	return map[string]any{"status": "administrator", "user": s.userLocked(BotID)}, nil
+}
+
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
 func (s *Server) commandsLocked(p params) (any, *refusal) {
@@ -365,6 +385,10 @@ func (s *Server) wireLocked(m *Message) map[string]any {
 		"from": User{ID: BotID, IsBot: true, FirstName: "Cox", Username: s.username}}
 	if m.From != 0 {
 		out["from"] = s.userLocked(m.From)
+	}
+	if c := s.chats[m.Chat]; c != nil && c.Type == "channel" { // all posts are the channel's
+		delete(out, "from")
+		out["sender_chat"] = s.chatWireLocked(m.Chat)
 	}
 	text, ents := "text", "entities"
 	switch {

@@ -80,6 +80,7 @@ type Chat struct {
 	// Only in forums.
 	Topics      map[int]bool
 	Manages     bool // the bot may reopen topics
+	Admin       bool // of a channel: the bot is an admin of it, else it is not in it
 	NoReactions bool // answers REACTION_INVALID
 	NoVoice     bool // answers VOICE_MESSAGES_FORBIDDEN
 	NoDrafts    bool

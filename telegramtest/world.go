@@ -84,6 +84,14 @@ func (s *Server) Update(raw ...string) (id int64) {
 	return id
 }
 
+// A wireID is which message an update is of.
+type wireID struct {
+	ID   int `json:"message_id"`
+	Chat struct {
+		ID int64 `json:"id"`
+	} `json:"chat"`
+}
+
 func (s *Server) updateLocked(raw []byte) int64 {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -108,18 +116,18 @@ func (s *Server) updateLocked(raw []byte) int64 {
 		Callback *struct {
 			ID string `json:"id"`
 		} `json:"callback_query"`
-		Message *struct {
-			ID   int `json:"message_id"`
-			Chat struct {
-				ID int64 `json:"id"`
-			} `json:"chat"`
-		} `json:"message"`
+		Message *wireID `json:"message"`
+		Post    *wireID `json:"channel_post"`
 	}
 	if json.Unmarshal(raw, &q) == nil { // else it is meant to be unreadable
 		if q.Callback != nil {
 			s.callbacks[q.Callback.ID] = false
 		}
-		if m := q.Message; m != nil && m.Chat.ID != 0 {
+		m := q.Message
+		if m == nil {
+			m = q.Post
+		}
+		if m != nil && m.Chat.ID != 0 {
 			c := s.chatLocked(m.Chat.ID)
 			if s.messages[c.ID] == nil {
 				s.messages[c.ID] = make(map[int]*Message)
@@ -144,7 +152,8 @@ type Fields map[string]any
 var found = regexp.MustCompile(`(?:^|\s)(/[A-Za-z0-9_]{1,32}(?:@[A-Za-z0-9_]+)?|@[A-Za-z0-9_]{4,32})\b`)
 
 // Say queues a message of a person, with the entities Telegram would find in
-// it, and returns its id. A chat that is not known yet is added.
+// it, and returns its id. A chat that is not known yet is added. In a channel it
+// is a post, and from does not matter.
 func (s *Server) Say(chat, from int64, text string, more ...Fields) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +161,7 @@ func (s *Server) Say(chat, from int64, text string, more ...Fields) int {
 	m := s.addLocked(chat)
 	m.Text = text
 	wire := s.sayLocked(m, from, more)
-	raw, err := json.Marshal(map[string]any{"message": wire})
+	raw, err := json.Marshal(map[string]any{s.kindLocked(chat, "message", "channel_post"): wire})
 	if err != nil {
 		panic("telegramtest: " + err.Error())
 	}
@@ -171,11 +180,19 @@ func (s *Server) Edit(chat, from int64, msg int, text string, more ...Fields) {
 	m.Text, m.Changed = text, time.Now()
 	wire := s.sayLocked(m, from, more)
 	wire["edit_date"] = m.Changed.Add(s.Skew).Unix()
-	raw, err := json.Marshal(map[string]any{"edited_message": wire})
+	raw, err := json.Marshal(map[string]any{s.kindLocked(chat, "edited_message", "edited_channel_post"): wire})
 	if err != nil {
 		panic("telegramtest: " + err.Error())
 	}
 	s.updateLocked(raw)
+}
+
+// kindLocked is the one kind of update, or of a channel the other.
+func (s *Server) kindLocked(chat int64, message, post string) string {
+	if c := s.chats[chat]; c != nil && c.Type == "channel" {
+		return post
+	}
+	return message
 }
 
 func (s *Server) sayLocked(m *Message, from int64, more []Fields) map[string]any {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"coxswain/adapters/loopguard"
 	"coxswain/session"
 )
 
@@ -87,6 +89,13 @@ type Options struct {
 	// GroupSessions is "shared" (default: one session per chat or topic) or
 	// "user" (one per person in it).
 	GroupSessions string
+	// Channels are the ids of channels that may speak: their posts, what Telegram
+	// forwards of them into a discussion group, and what is written under their
+	// name. Each is an author, ChatUser of its id; others are passed over.
+	Channels []int64
+	// Bots are the ids of bots that may speak to this one, by naming it and at
+	// most loopguard.Most times in loopguard.Span; others are passed over.
+	Bots []int64
 	// Webhook, not nil, has updates pushed; nil = they are polled for.
 	Webhook *Webhook
 }
@@ -107,6 +116,8 @@ type Adapter struct {
 	commands []Command
 	log      *slog.Logger
 	perUser  bool
+	channels []int64
+	bots     []int64
 	hook     *Webhook
 	flight   atomic.Pointer[flight] // while updates are pushed
 
@@ -114,6 +125,8 @@ type Adapter struct {
 	aliases aliases
 	chats   chatMemo
 	seen    seen
+	own     seen // what was sent to channels
+	loops   loopguard.Guard
 	lacks   lacking
 	me      greeting
 	state   state
@@ -162,6 +175,7 @@ func New(o Options) (*Adapter, error) {
 		id:   id,
 		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands,
 		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook,
+		channels: slices.Clone(o.Channels), bots: slices.Clone(o.Bots),
 	}
 	a.loads = make(chan struct{}, loadsMost)
 	a.api = api{base: strings.TrimRight(o.APIURL, "/"), token: o.Token, http: o.HTTPClient, clock: &a.clock}

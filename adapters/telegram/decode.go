@@ -38,10 +38,10 @@ const (
 // again is safe.
 func (a *Adapter) read(ctx context.Context, u *update) (m session.Message, ok bool, err error) {
 	switch {
-	case u.Message != nil:
-		return a.readMessage(ctx, u.Message)
-	case u.Edited != nil:
-		return a.readEdit(ctx, u.Edited)
+	case u.said() != nil:
+		return a.readMessage(ctx, u.said())
+	case u.edit() != nil:
+		return a.readEdit(ctx, u.edit())
 	case u.Callback != nil:
 		m, ok = a.readPress(u.Callback)
 	case u.Stopped != nil:
@@ -95,6 +95,9 @@ func (a *Adapter) readMessage(ctx context.Context, w *message) (session.Message,
 
 // readEdit reads the new wording of a message. Its files stay as they were.
 func (a *Adapter) readEdit(ctx context.Context, w *message) (session.Message, bool, error) {
+	if a.machine(w) {
+		return session.Message{}, false, nil // a bot that streams its answer edits without end (T15)
+	}
 	hash := wordsHash(w)
 	known, ok := a.seen.get(seenKey{w.Chat.ID, w.ID})
 	if ok && known.hash == hash {
@@ -115,13 +118,11 @@ func (a *Adapter) readEdit(ctx context.Context, w *message) (session.Message, bo
 
 // readCommon reads what messages and edits share.
 func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message, ok bool, err error) {
-	from, ok := author(w)
+	from, ok := a.author(w)
 	if !ok {
 		return m, false, nil
 	}
-	if w.TopicReopened || w.From != nil {
-		a.chats.heard(place{w.Chat.ID, w.topic()})
-	}
+	a.chats.heard(place{w.Chat.ID, w.topic()})
 	if w.Chat.IsForum {
 		a.chats.isForum(w.Chat.ID)
 	}
@@ -136,7 +137,7 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 	text, entities := w.words()
 	m.Text = text
 	switch {
-	case w.Origin != nil:
+	case w.Origin != nil && !w.ownPost():
 		m.Forwarded = w.Origin.name()
 	case w.ViaBot != nil: // another bot's words, sent by the person
 		m.Forwarded = "@" + w.ViaBot.Username
@@ -146,48 +147,22 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 	// bot all the same (T8).
 	m.Addressed = m.Private || m.ReplyToBot || w.External != nil && w.External.Origin.from(a.id)
 	if m.Forwarded != "" {
-		return m, true, nil // data: no command, no mention in it counts (T7)
+		return m, !a.machine(w), nil // data: no command, no mention in it counts (T7)
 	}
-	if len(entities) > 0 {
-		ours, other, err := a.address(ctx, &m, entities)
-		if err != nil {
-			return m, false, err
-		}
-		if other {
-			return m, false, nil // another bot's command (T11)
-		}
-		m.Addressed = m.Addressed || ours
+	ours, other, err := a.address(ctx, &m, entities)
+	if err != nil || other {
+		return m, false, err // another bot's command (T11)
 	}
+	if ok, err = a.hears(ctx, w, ours); err != nil || !ok {
+		return m, false, err
+	}
+	m.Addressed = m.Addressed || ours
 	if strings.HasPrefix(m.Text, "/") && !commandAtStart(entities) {
 		// Telegram has not marked a command here, so it is none. It trims
 		// messages: no one's text begins with a blank.
 		m.Text = " " + m.Text
 	}
 	return m, true, nil
-}
-
-// author gives who wrote, or false for what is not a person's message: channel
-// posts, what Telegram forwards itself, people writing as a channel, bots
-// (T14, T15).
-func author(w *message) (session.Person, bool) {
-	switch {
-	case w.From == nil || w.AutoForward || w.From.ID == idChannelForwarder || w.From.ID == idSendAsChannel:
-		return session.Person{}, false
-	case w.From.ID == idAnonymousAdmin:
-		if w.SenderChat == nil || w.SenderChat.ID != w.Chat.ID {
-			return session.Person{}, false
-		}
-		// All anonymous admins of a group are one author, whose id can stand in
-		// no list of people (T13).
-		name := w.Chat.Title
-		if w.Signature != "" {
-			name = w.Signature
-		}
-		return session.Person{ID: session.UserID("chat:" + strconv.FormatInt(w.Chat.ID, 10)), Name: name}, true
-	case w.From.IsBot:
-		return session.Person{}, false
-	}
-	return session.Person{ID: userID(w.From.ID), Name: personName(w.From)}, true
 }
 
 // reply reads what a message answers to. In a topic every message carries the
@@ -203,7 +178,7 @@ func (a *Adapter) reply(w *message) (to session.MessageID, bot bool, quoted stri
 	if quoted == "" {
 		quoted, _ = r.words()
 	}
-	return a.messageID(w.Chat.ID, r.ID), r.From != nil && r.From.ID == a.id, cutUnits(quoted, quoteMost)
+	return a.messageID(w.Chat.ID, r.ID), a.isOwn(w.Chat.ID, r), cutUnits(quoted, quoteMost)
 }
 
 func (a *Adapter) readPress(c *callback) (session.Message, bool) {
@@ -240,11 +215,14 @@ func (a *Adapter) readStopped(u *update) (session.Message, bool) {
 
 // readMember notes when a chat blocks the bot or takes it back (T19).
 func (a *Adapter) readMember(m *member) {
-	switch m.New.Status {
-	case "kicked", "left":
+	if a.isChannel(m.Chat.ID) {
+		a.chats.putIn(m.Chat.ID, isMember(m.New.Status))
+	}
+	switch {
+	case m.New.Status == "kicked" || m.New.Status == "left":
 		a.chats.block(m.Chat.ID, 24*time.Hour)
 		a.log.Info("chat left", "chat", m.Chat.ID)
-	case "member", "administrator", "creator", "restricted":
+	case isMember(m.New.Status):
 		a.chats.heard(place{chat: m.Chat.ID})
 		a.log.Info("chat entered", "chat", m.Chat.ID)
 	}

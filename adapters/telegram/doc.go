@@ -8,7 +8,8 @@
 // door has taken it (I1). What cannot be read is kept raw, counted and passed
 // over. What came while the gateway was away is told of, and what was pressed
 // then is void (away.go). A reaction or a reply to the running bubble is a
-// gesture (gesture.go); a /stop waits for no file before it (hurry.go).
+// gesture (gesture.go); a /stop waits for no file before it (hurry.go). Who is
+// heard at all, people, named channels and bots, is decided in author.go.
 //
 // Outbound there are three ways, which share one budget per chat (pace.go):
 // Send for what must arrive, files too (send.go, upload.go, rich.go), Show for

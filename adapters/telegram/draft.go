@@ -17,8 +17,8 @@ import (
 // typing shows that the bot is at work. It ends with the follower, so it cannot
 // outlive its turn.
 func (f *follower) typing(ctx context.Context, t target, v session.View) time.Duration {
-	if v.Phase == steer.PhaseAsking {
-		return time.Hour // it is the person's turn
+	if v.Phase == steer.PhaseAsking || f.a.isChannel(t.chat) {
+		return time.Hour // it is the person's turn, or nobody is there to see it: channels have no such sign
 	}
 	now := time.Now()
 	if d := f.began.Add(typingAfter).Sub(now); d > 0 {

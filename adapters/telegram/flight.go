@@ -239,7 +239,7 @@ func (f *flight) lane(ctx context.Context, chat int64) {
 		}
 		it := queue[0]
 		f.queues[chat] = queue[1:]
-		it.commented = len(queue) > 1 && comments(it.u.Message, queue[1].u.Message)
+		it.commented = len(queue) > 1 && comments(it.u.said(), queue[1].u.said())
 		f.mu.Unlock()
 		if s, ok := it.u.stopOf(); ok {
 			f.a.hurry.taken(s)
@@ -262,7 +262,7 @@ func (f *flight) lane(ctx context.Context, chat int64) {
 // clients send it first.
 func comments(m, next *message) bool {
 	return m != nil && next != nil && m.Origin == nil && next.Origin != nil &&
-		m.From != nil && next.From != nil && m.From.ID == next.From.ID && m.Thread == next.Thread && next.Date-m.Date <= 1
+		m.sender() == next.sender() && m.Thread == next.Thread && next.Date-m.Date <= 1
 }
 
 // wait returns when nothing is in flight, or after a moment.

@@ -44,7 +44,7 @@ func (a *Adapter) listen(ctx context.Context, w *message, m *session.Message, at
 	if a.hear == nil || a.open == nil {
 		return
 	}
-	within, end := a.hurry.begin(ctx, sender{w.Chat.ID, w.From.ID})
+	within, end := a.hurry.begin(ctx, w.sender())
 	defer end()
 	within, cancel := context.WithTimeout(within, hearTime)
 	defer cancel()

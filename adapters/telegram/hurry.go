@@ -24,9 +24,9 @@ type sender struct{ chat, user int64 }
 // stopOf gives whose stop an update is, or false when it is none.
 func (u *update) stopOf() (sender, bool) {
 	switch {
-	case u.Message != nil && u.Message.From != nil && u.Message.Origin == nil:
-		m := u.Message
-		return sender{m.Chat.ID, m.From.ID}, commandAtStart(m.Entities) && strings.HasPrefix(strings.ToLower(m.Text), "/stop")
+	case u.said() != nil && u.said().Origin == nil:
+		m := u.said()
+		return m.sender(), commandAtStart(m.Entities) && strings.HasPrefix(strings.ToLower(m.Text), "/stop")
 	case u.Callback != nil && u.Callback.Message != nil:
 		_, data, _ := cutOwner(u.Callback.Data)
 		return sender{u.Callback.Message.Chat.ID, u.Callback.From.ID}, strings.HasPrefix(data, stopPrefix)

@@ -127,7 +127,7 @@ func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *
 		a.sayOf(ctx, *m, wordsTooBig)
 		return at, nil
 	}
-	within, end := a.hurry.begin(ctx, sender{w.Chat.ID, w.From.ID})
+	within, end := a.hurry.begin(ctx, w.sender())
 	defer end()
 	select {
 	case a.loads <- struct{}{}:

@@ -28,6 +28,7 @@ type chatMemo struct {
 	told    map[place]time.Time // closed topics whose closing was told of, until
 	noDraft map[int64]time.Time // until
 	forums  map[int64]time.Time // until
+	in, out map[int64]time.Time // channels the bot is in, or is not, until
 }
 
 // A place is a chat or a topic of it.
@@ -125,6 +126,26 @@ func (c *chatMemo) hasTopics(chat int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return marked(c.forums, chat)
+}
+
+// putIn notes whether the bot is in a channel.
+func (c *chatMemo) putIn(channel int64, in bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.in, channel)
+	delete(c.out, channel)
+	if in {
+		mark(&c.in, channel, inFor)
+	} else {
+		mark(&c.out, channel, inFor)
+	}
+}
+
+func (c *chatMemo) isIn(channel int64) (in, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in = marked(c.in, channel)
+	return in, in || marked(c.out, channel)
 }
 
 func (c *chatMemo) refuseDrafts(chat int64) {

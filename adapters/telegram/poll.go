@@ -29,7 +29,7 @@ const (
 // allowed is sent with every poll: without it the server keeps what an earlier
 // poll asked for. Reactions come only to those who ask for them, and in groups
 // only to admins.
-var allowed = []string{"message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation", "message_reaction"}
+var allowed = []string{"message", "edited_message", "channel_post", "edited_channel_post", "callback_query", "my_chat_member", "stopped_message_generation", "message_reaction"}
 
 // poll gets updates until ctx ends or the token is refused. An update is
 // confirmed by asking for one after it, and that happens only when the door has
@@ -194,9 +194,9 @@ func (a *Adapter) takeOne(ctx context.Context, it *item) bool {
 	if it.u.Callback != nil {
 		a.pressed(ctx, &it.u, m)
 	}
-	if w := it.u.Message; w != nil {
+	if w := it.u.said(); w != nil {
 		a.remember(w, m)
-	} else if w := it.u.Edited; w != nil {
+	} else if w := it.u.edit(); w != nil {
 		a.remember(w, m)
 	}
 	return true

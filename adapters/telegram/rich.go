@@ -68,6 +68,7 @@ func (a *Adapter) sendRich(ctx context.Context, t target, p payload) (int, error
 	}
 	err := a.api.call(ctx, "sendRichMessage", params, &sent)
 	a.flooded(t.chat, err)
+	a.stands(t.chat, sent.ID)
 	if unknownMethod(err) {
 		a.lacks.note("sendRichMessage")
 	}

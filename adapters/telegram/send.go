@@ -275,6 +275,7 @@ func (a *Adapter) sendMessage(ctx context.Context, t target, p payload) (int, er
 	}
 	err := a.api.call(ctx, "sendMessage", params, &sent)
 	a.flooded(t.chat, err)
+	a.stands(t.chat, sent.ID)
 	return sent.ID, err
 }
 

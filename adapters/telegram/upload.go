@@ -133,6 +133,7 @@ func (a *Adapter) sendFile(ctx context.Context, t target, key session.Key, p pay
 	within := callTimeout + time.Duration(size/uploadRate)*time.Second
 	err = a.api.post(ctx, "send"+fileKinds[kind], b, within, &sent)
 	a.flooded(t.chat, err)
+	a.stands(t.chat, sent.ID)
 	return sent.ID, err
 }
 

@@ -14,19 +14,37 @@ type update struct {
 	ID       int64     `json:"update_id"`
 	Message  *message  `json:"message"`
 	Edited   *message  `json:"edited_message"`
+	Post     *message  `json:"channel_post"` // it may have no From
+	PostEdit *message  `json:"edited_channel_post"`
 	Callback *callback `json:"callback_query"`
 	Member   *member   `json:"my_chat_member"`
 	Stopped  *stopped  `json:"stopped_message_generation"`
 	Reaction *reacted  `json:"message_reaction"`
 }
 
+// said gives the new message of an update, nil if there is none.
+func (u *update) said() *message {
+	if u.Message != nil {
+		return u.Message
+	}
+	return u.Post
+}
+
+// edit gives the message that was edited, nil if none was.
+func (u *update) edit() *message {
+	if u.Edited != nil {
+		return u.Edited
+	}
+	return u.PostEdit
+}
+
 // chat gives the chat an update belongs to, 0 if to none.
 func (u *update) chat() int64 {
 	switch {
-	case u.Message != nil:
-		return u.Message.Chat.ID
-	case u.Edited != nil:
-		return u.Edited.Chat.ID
+	case u.said() != nil:
+		return u.said().Chat.ID
+	case u.edit() != nil:
+		return u.edit().Chat.ID
 	case u.Callback != nil && u.Callback.Message != nil:
 		return u.Callback.Message.Chat.ID
 	case u.Member != nil:
@@ -89,6 +107,21 @@ type message struct {
 	MigrateFrom   int64   `json:"migrate_from_chat_id"`
 	TopicCreated  present `json:"forum_topic_created"`
 	TopicReopened present `json:"forum_topic_reopened"`
+}
+
+// sender gives whose message it is among those of its chat. Posts of a channel
+// are one sender's.
+func (m *message) sender() sender {
+	if m.From == nil {
+		return sender{chat: m.Chat.ID}
+	}
+	return sender{m.Chat.ID, m.From.ID}
+}
+
+// ownPost reports whether Telegram has put a channel's own post into its
+// discussion group. Nobody else's words, though it is a forward.
+func (m *message) ownPost() bool {
+	return m.AutoForward && m.SenderChat != nil && m.Origin != nil && m.Origin.Chat != nil && m.Origin.Chat.ID == m.SenderChat.ID
 }
 
 // words gives the text or the caption, with its entities.

@@ -24,6 +24,7 @@ const (
 
 // What operators see.
 const (
+	wordsLoop        = "a bot speaks too often: not heard for ten minutes"
 	wordsBadToken    = "telegram refused the token: get a new one from @BotFather and set platforms.telegram.token"
 	wordsConflict    = "another program polls this bot: stop it, or give each its own bot"
 	wordsWebhook     = "somebody else's webhook is set for this bot: remove it, or set platforms.telegram.mode to webhook"
