@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,8 +93,17 @@ func newModel(c ModelConf, log *slog.Logger) (m loop.Model, isDemo bool, err err
 // policies are who may talk on which platform.
 func policies(c Config) map[session.PlatformName]session.Policy {
 	t, d := c.Platforms.Telegram, c.Platforms.Discord
+	// Channels and bots may talk as people do; which of them are heard at all is
+	// the adapter's to say.
+	users := slices.Clone(t.AllowUsers)
+	for _, id := range t.AllowChannels.numbers() {
+		users = append(users, string(telegram.ChatUser(id)))
+	}
+	for _, id := range t.AllowBots.numbers() {
+		users = append(users, strconv.FormatInt(id, 10))
+	}
 	return map[session.PlatformName]session.Policy{
-		telegram.Name: {AllowUsers: t.AllowUsers, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
+		telegram.Name: {AllowUsers: users, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
 		discord.Name:  {AllowUsers: d.AllowUsers, AllowRoles: d.AllowRoles, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
 		web.Name:      {Open: true, Pairing: session.PairingOff},
 	}
@@ -228,7 +239,7 @@ func (p *parts) platforms() error {
 			Webhook: hook, Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
 			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
 			Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
-			Files: p.mayLoad,
+			Files: p.mayLoad, Channels: c.Platforms.Telegram.AllowChannels.numbers(), Bots: c.Platforms.Telegram.AllowBots.numbers(),
 		})
 		if err != nil {
 			return fmt.Errorf("platforms.telegram: %w", err)

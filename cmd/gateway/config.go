@@ -57,6 +57,8 @@ type Telegram struct {
 	Rich          bool   `yaml:"rich"`
 	AllowUsers    IDs    `yaml:"allow_users"`
 	AllowChats    IDs    `yaml:"allow_chats"`
+	AllowChannels IDs    `yaml:"allow_channels"`
+	AllowBots     IDs    `yaml:"allow_bots"`
 	Admins        IDs    `yaml:"admins"`
 	Pairing       string `yaml:"pairing"`
 	BusyInputMode string `yaml:"busy_input_mode"`

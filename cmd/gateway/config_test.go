@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"coxswain/adapters/telegram"
 	"coxswain/session"
 )
 
@@ -37,7 +39,7 @@ func TestExampleEqualsDefaults(t *testing.T) {
 
 // clean makes nil and empty lists the same.
 func clean(c Config) Config {
-	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.Admins, &c.Platforms.Discord.AllowUsers, &c.Platforms.Discord.AllowRoles, &c.Platforms.Discord.AllowChannels, &c.Platforms.Discord.Admins, &c.Tools.Terminal.Allow} {
+	for _, l := range []*IDs{&c.Platforms.Telegram.AllowUsers, &c.Platforms.Telegram.AllowChats, &c.Platforms.Telegram.AllowChannels, &c.Platforms.Telegram.AllowBots, &c.Platforms.Telegram.Admins, &c.Platforms.Discord.AllowUsers, &c.Platforms.Discord.AllowRoles, &c.Platforms.Discord.AllowChannels, &c.Platforms.Discord.Admins, &c.Tools.Terminal.Allow} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -93,6 +95,14 @@ func TestConfigErrors(t *testing.T) {
 		"webhook, open":    {"platforms: {telegram: {token: \"1:a\", mode: webhook, webhook: {url: \"https://x.example\"}}}\n", "platforms.telegram.webhook.secret is empty; anybody could speak as anybody"},
 		"webhook, nowhere": {"platforms: {telegram: {token: \"1:a\", mode: webhook, webhook: {secret: abc}}}\n", "set webhook.url to the public https address"},
 		"a name as id":     {"platforms: {telegram: {token: \"1:a\", allow_users: [\"@ann\"]}}\n", `"@ann" is no id`},
+		"a channel's name": {"platforms: {telegram: {token: \"1:a\", allow_channels: [\"@news\"]}}\n", `allow_channels: "@news" is no channel's id`},
+		"a user's id":      {"platforms: {telegram: {token: \"1:a\", allow_channels: [7001]}}\n", `allow_channels: "7001" is no channel's id`},
+		"all channels":     {"platforms: {telegram: {token: \"1:a\", allow_channels: [\"*\"]}}\n", `allow_channels: "*" is no channel's id`},
+		"a bot's name":     {"platforms: {telegram: {token: \"1:a\", allow_bots: [\"@other_bot\"]}}\n", `allow_bots: "@other_bot" is no bot's id`},
+		"a chat as bot":    {"platforms: {telegram: {token: \"1:a\", allow_bots: [-1009]}}\n", `allow_bots: "-1009" is no bot's id`},
+		"itself":           {"platforms: {telegram: {token: \"1:a\", allow_bots: [1]}}\n", "allow_bots: 1 is this bot itself"},
+		"no token, bots":   {"platforms: {telegram: {allow_bots: [7]}}\n", "platforms.telegram.token is empty"},
+		"nor channels":     {"platforms: {telegram: {allow_channels: [-1009]}}\n", "platforms.telegram.token is empty"},
 		"no steps":         {"limits: {turn_steps: 0}\n", "limits.turn_steps is 0"},
 		"tiny lease":       {"lease: {ttl: 10ms}\n", "lease.ttl is 10ms"},
 		"no port":          {"platforms: {web: {listen: localhost}}\n", `"localhost" is no address`},
@@ -136,6 +146,30 @@ func TestConfigReads(t *testing.T) {
 	}
 	if c.Limits.Drain != Duration(3*time.Second) || c.Limits.HistoryCache != 1<<20 {
 		t.Errorf("limits: got %v", c.Limits)
+	}
+}
+
+// TestSpeakers: channels and bots that are named are let in, written as numbers
+// or strings, and are no admins; a channel may be an allowed chat too.
+func TestSpeakers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	text := "platforms: {telegram: {token: \"1:abc\", admins: [7], allow_users: [8], allow_chats: [-1001], allow_channels: [-1001, \"-1002\"], allow_bots: [99, \"098\"]}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := loadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policies(c)[telegram.Name]
+	if want := []string{"8", "chat:-1001", "chat:-1002", "99", "98"}; !slices.Equal(p.AllowUsers, want) {
+		t.Errorf("users: got %v; want %v", p.AllowUsers, want)
+	}
+	if !slices.Equal(p.Admins, []string{"7"}) || !slices.Equal(p.AllowChats, []string{"-1001"}) {
+		t.Errorf("admins %v, chats %v", p.Admins, p.AllowChats)
+	}
+	if n := c.Platforms.Telegram.AllowUsers; len(n) != 1 {
+		t.Errorf("the configuration itself changed: %v", n)
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *Config) validate() error {
 func (c *Config) validateAccess() []error {
 	var errs []error
 	t := c.Platforms.Telegram
-	if t.Token == "" && (len(t.AllowUsers) > 0 || len(t.AllowChats) > 0 || len(t.Admins) > 0) {
+	if t.Token == "" && len(t.AllowUsers)+len(t.AllowChats)+len(t.AllowChannels)+len(t.AllowBots)+len(t.Admins) > 0 {
 		errs = append(errs, errors.New("config: platforms.telegram.token is empty; set TELEGRAM_BOT_TOKEN or token_file, or remove the section"))
 	}
 	if t.Token != "" && !strings.Contains(string(t.Token), ":") {
@@ -86,6 +86,7 @@ func (c *Config) validateAccess() []error {
 			errs = append(errs, errors.New("config: platforms.telegram.mode is webhook; set webhook.url to the public https address and webhook.listen to the port it leads to"))
 		}
 	}
+	errs = append(errs, t.validateSpeakers()...)
 	d := c.Platforms.Discord
 	if d.Token == "" && (len(d.AllowUsers) > 0 || len(d.AllowRoles) > 0 || len(d.AllowChannels) > 0 || len(d.Admins) > 0) {
 		errs = append(errs, errors.New("config: platforms.discord.token is empty; set DISCORD_BOT_TOKEN or token_file, or remove the section"))
@@ -114,6 +115,27 @@ func (c *Config) validateAccess() []error {
 			errs = append(errs, fmt.Errorf("config: %s.listen is %s, which others can reach; set %s.token or listen on 127.0.0.1", key, l.addr, key))
 		case l.token != "" && len(l.token) < 32:
 			errs = append(errs, fmt.Errorf("config: %s.token has %d characters; use at least 32 random ones", key, len(l.token)))
+		}
+	}
+	return errs
+}
+
+// validateSpeakers refuses ids that no channel and no other bot can have.
+func (t *Telegram) validateSpeakers() []error {
+	var errs []error
+	for _, id := range t.AllowChannels {
+		if n, err := strconv.ParseInt(id, 10, 64); err != nil || n >= 0 {
+			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_channels: %q is no channel's id; it is a number that begins with -100, not a name", id))
+		}
+	}
+	own, _, _ := strings.Cut(string(t.Token), ":")
+	for _, id := range t.AllowBots {
+		n, err := strconv.ParseInt(id, 10, 64)
+		switch {
+		case err != nil || n <= 0:
+			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_bots: %q is no bot's id; it is the number before the colon of its token, not a name", id))
+		case strconv.FormatInt(n, 10) == own:
+			errs = append(errs, fmt.Errorf("config: platforms.telegram.allow_bots: %s is this bot itself; it does not hear its own words", id))
 		}
 	}
 	return errs

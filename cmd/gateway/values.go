@@ -35,6 +35,18 @@ func (l *IDs) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
+// numbers gives ids that are numbers; others are refused when the settings are
+// validated.
+func (l IDs) numbers() []int64 {
+	var out []int64
+	for _, id := range l {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // A Duration is written as 5s, 20m or 1h.
 type Duration time.Duration
 
