@@ -2,8 +2,10 @@ package telegramtest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -274,6 +276,51 @@ func TestFlood(t *testing.T) {
 		sent, err := n(-6, 1500*time.Millisecond, 40)
 		if e, ok := errors.AsType[*bot.TooManyRequestsError](err); sent != 20 || !ok || e.RetryAfter < 25 {
 			t.Errorf("%d in a group, then %v", sent, err)
+		}
+	})
+}
+
+// A channel: its posts have no sender and are updates of their own, and who is
+// not in it may not ask who is.
+func TestChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := telegramtest.New()
+		s.AddChat(telegramtest.Chat{ID: -1008, Type: "channel"})
+		s.AddChat(telegramtest.Chat{ID: -1009, Type: "channel", Title: "News", Admin: true})
+		b := client(t, s)
+		for chat, want := range map[int64]string{-1007: "chat not found", -1008: "member list is inaccessible", -1009: ""} {
+			m, err := b.GetChatMember(t.Context(), &bot.GetChatMemberParams{ChatID: chat, UserID: telegramtest.BotID})
+			if want == "" && (err != nil || m.Type != models.ChatMemberTypeAdministrator) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%d: %+v, %v; want %q", chat, m, err, want)
+			}
+		}
+		if _, err := b.SendChatAction(t.Context(), &bot.SendChatActionParams{ChatID: int64(-1009), Action: "typing"}); err == nil {
+			t.Error("a typing sign in a channel is taken")
+		}
+		id := s.Say(-1009, 0, "out now")
+		s.Edit(-1009, 0, id, "out today")
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://x/bot"+telegramtest.Token+"/getUpdates", strings.NewReader(`{"allowed_updates":["channel_post","edited_channel_post"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var got struct {
+			Result []models.Update `json:"result"`
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || len(got.Result) != 2 {
+			t.Fatalf("got %+v, %v; want two updates", got, err)
+		}
+		p, e := got.Result[0].ChannelPost, got.Result[1].EditedChannelPost
+		if p == nil || p.From != nil || p.SenderChat == nil || p.SenderChat.Title != "News" || p.Text != "out now" {
+			t.Errorf("post %+v", p)
+		}
+		if e == nil || e.ID != id || e.Text != "out today" {
+			t.Errorf("edit %+v", e)
 		}
 	})
 }

@@ -127,6 +127,7 @@ type Adapter struct {
 	seen    seen
 	own     seen // what was sent to channels
 	loops   loopguard.Guard
+	presses presses
 	lacks   lacking
 	me      greeting
 	state   state

@@ -19,8 +19,8 @@
 //
 // Goroutines: Run polls, or waits for pushes, on its caller's goroutine and
 // starts one to greet the API, one for the command menu, one that notes that the
-// gateway lives, one per press to answer it, one for each word of the adapter's
-// own, one for the webhook's server, and one per chat with updates to see to; it
-// waits for all of them. Each running turn that is
+// gateway lives, one per press to answer it and one to take its row away, one for
+// each word of the adapter's own, one for the webhook's server, and one per chat
+// with updates to see to; it waits for all of them. Each running turn that is
 // shown has one, which ends with the turn. Close waits for those.
 package telegram

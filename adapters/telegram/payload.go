@@ -48,7 +48,15 @@ func (a *Adapter) Name() session.PlatformName { return Name }
 
 // Parts cuts an answer into messages. The reply stands on the first, the
 // buttons below the last.
-func (a *Adapter) Parts(o session.Outgoing) [][]byte { return encodeAll(o, a.payloads(o)) }
+//
+// The answer to a press is made before the door has taken the press: that it has
+// words is remembered until then.
+func (a *Adapter) Parts(o session.Outgoing) [][]byte {
+	if o.Interaction != "" {
+		a.presses.tell(o.Interaction)
+	}
+	return encodeAll(o, a.payloads(o))
+}
 
 // payloads makes the messages of a text.
 func (a *Adapter) payloads(o session.Outgoing) []payload {

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/go-telegram/bot"
 
 	"coxswain/session"
 )
@@ -187,12 +184,13 @@ func (a *Adapter) takeOne(ctx context.Context, it *item) bool {
 			return true
 		}
 	}
+	running := a.stopsShown(m) // asked first: delivered, it ends the turn
 	if !a.untilDone(ctx, "deliver", func() error { return a.door.Deliver(ctx, m) }) {
 		return false
 	}
 	a.state.set(func(s *Status) { s.Delivered++ })
 	if it.u.Callback != nil {
-		a.pressed(ctx, &it.u, m)
+		a.pressed(ctx, it.u.Callback, m, running)
 	}
 	if w := it.u.said(); w != nil {
 		a.remember(w, m)
@@ -225,30 +223,5 @@ func (a *Adapter) untilDone(ctx context.Context, step string, f func() error) bo
 		if !pause(ctx, d) {
 			return false
 		}
-	}
-}
-
-// pressed takes the buttons of a bubble away when its Stop was pressed and no
-// turn of it is shown any more: a process that died has left them there (T32).
-func (a *Adapter) pressed(ctx context.Context, u *update, m session.Message) {
-	turn, ok := strings.CutPrefix(m.Button, stopPrefix)
-	if !ok || a.shows.shown(m.Key, turn) {
-		return
-	}
-	a.beside.Go(func() {
-		err := a.api.call(ctx, "editMessageReplyMarkup", &bot.EditMessageReplyMarkupParams{ChatID: u.Callback.Message.Chat.ID, MessageID: u.Callback.Message.ID}, nil)
-		if err != nil {
-			a.log.Debug("buttons not taken away", "err", err)
-		}
-	})
-}
-
-// answer ends the waiting sign on a pressed button. It is sent at once, before
-// the press is seen to; one that comes too late is no error (T32).
-func (a *Adapter) answer(ctx context.Context, id, words string) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := a.api.call(ctx, "answerCallbackQuery", &bot.AnswerCallbackQueryParams{CallbackQueryID: id, Text: words}, nil); err != nil {
-		a.log.Debug("button press not answered", "err", err)
 	}
 }

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/go-telegram/bot/models"
@@ -74,6 +75,7 @@ type message struct {
 	Quote           *quote                 `json:"quote"`
 	ViaBot          *models.User           `json:"via_bot"`
 	Album           string                 `json:"media_group_id"`
+	Markup          json.RawMessage        `json:"reply_markup"`
 	Text            string                 `json:"text"`
 	Entities        []models.MessageEntity `json:"entities"`
 	Caption         string                 `json:"caption"`
