@@ -31,6 +31,7 @@ const (
 type Policy struct {
 	AllowUsers []string // "*" = everyone
 	AllowChats []string // chats in which everybody may talk to the bot
+	AllowOther []string // ids of what is no person: bots, channels. Pairing does not count them
 	AllowRoles []string // who has one of these where they write may talk as AllowUsers do
 	Admins     []string
 	Pairing    Pairing
@@ -156,7 +157,7 @@ func (p Policy) isAdmin(g *grants, id UserID) bool {
 }
 
 func (p Policy) allows(g *grants, who Person, chat ChatID) bool {
-	if slices.Contains(p.AllowUsers, "*") || slices.Contains(p.AllowUsers, string(who.ID)) || slices.Contains(p.AllowChats, string(chat)) {
+	if slices.Contains(p.AllowUsers, "*") || slices.Contains(p.AllowUsers, string(who.ID)) || slices.Contains(p.AllowOther, string(who.ID)) || slices.Contains(p.AllowChats, string(chat)) {
 		return true
 	}
 	_, ok := g.Users[who.ID]

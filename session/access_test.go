@@ -422,3 +422,18 @@ func TestAdminLink(t *testing.T) {
 		}
 	})
 }
+
+// Bots and channels that may talk are no people: strangers are still given codes
+// while no person is allowed.
+func TestOthersLeavePairingAlone(t *testing.T) {
+	policy := map[session.PlatformName]session.Policy{"fake": {AllowOther: []string{"bot"}, Pairing: session.PairingAuto}}
+	play(t, set{policy: policy}, func(w *world) {
+		w.deliver(w.says("bot", lobby, "do it"))
+		if w.lane(lobby).Turn == 0 {
+			t.Error("the bot that may talk was not heard")
+		}
+		w.deliver(w.says("stranger", "stranger", "hello"))
+		w.wantSaid("stranger", "gateway pair approve")
+		w.finish("done")
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,16 +94,16 @@ func policies(c Config) map[session.PlatformName]session.Policy {
 	t, d := c.Platforms.Telegram, c.Platforms.Discord
 	// Channels and bots may talk as people do; which of them are heard at all is
 	// the adapter's to say.
-	users := slices.Clone(t.AllowUsers)
+	var others []string
 	for _, id := range t.AllowChannels.numbers() {
-		users = append(users, string(telegram.ChatUser(id)))
+		others = append(others, string(telegram.ChatUser(id)))
 	}
 	for _, id := range t.AllowBots.numbers() {
-		users = append(users, strconv.FormatInt(id, 10))
+		others = append(others, strconv.FormatInt(id, 10))
 	}
 	return map[session.PlatformName]session.Policy{
-		telegram.Name: {AllowUsers: users, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
-		discord.Name:  {AllowUsers: d.AllowUsers, AllowRoles: d.AllowRoles, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
+		telegram.Name: {AllowUsers: t.AllowUsers, AllowOther: others, AllowChats: t.AllowChats, Admins: t.Admins, Pairing: session.Pairing(t.Pairing)},
+		discord.Name:  {AllowUsers: d.AllowUsers, AllowOther: d.AllowBots, AllowRoles: d.AllowRoles, AllowChats: d.AllowChannels, Admins: d.Admins, Pairing: session.Pairing(d.Pairing)},
 		web.Name:      {Open: true, Pairing: session.PairingOff},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
 	"coxswain/session"
 )
@@ -153,7 +154,7 @@ func TestConfigReads(t *testing.T) {
 // or strings, and are no admins; a channel may be an allowed chat too.
 func TestSpeakers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := "platforms: {telegram: {token: \"1:abc\", admins: [7], allow_users: [8], allow_chats: [-1001], allow_channels: [-1001, \"-1002\"], allow_bots: [99, \"098\"]}}\n"
+	text := "platforms: {telegram: {token: \"1:abc\", admins: [7], allow_users: [8], allow_chats: [-1001], allow_channels: [-1001, \"-1002\"], allow_bots: [99, \"098\"]}, discord: {token: x, allow_users: [5], allow_bots: [\"77\"]}}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +163,14 @@ func TestSpeakers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := policies(c)[telegram.Name]
-	if want := []string{"8", "chat:-1001", "chat:-1002", "99", "98"}; !slices.Equal(p.AllowUsers, want) {
-		t.Errorf("users: got %v; want %v", p.AllowUsers, want)
+	if want := []string{"chat:-1001", "chat:-1002", "99", "98"}; !slices.Equal(p.AllowOther, want) || !slices.Equal(p.AllowUsers, []string{"8"}) {
+		t.Errorf("users %v, others %v; want %v", p.AllowUsers, p.AllowOther, want)
 	}
 	if !slices.Equal(p.Admins, []string{"7"}) || !slices.Equal(p.AllowChats, []string{"-1001"}) {
 		t.Errorf("admins %v, chats %v", p.Admins, p.AllowChats)
 	}
-	if n := c.Platforms.Telegram.AllowUsers; len(n) != 1 {
-		t.Errorf("the configuration itself changed: %v", n)
+	if d := policies(c)[discord.Name]; !slices.Equal(d.AllowUsers, []string{"5"}) || !slices.Equal(d.AllowOther, []string{"77"}) {
+		t.Errorf("on Discord: users %v, others %v", d.AllowUsers, d.AllowOther)
 	}
 }
 
