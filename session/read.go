@@ -63,6 +63,14 @@ func (h *Hub) Read(ctx context.Context, p Principal, key Key, gen, after int64) 
 	if err != nil {
 		return Transcript{}, fmt.Errorf("read fates: %w", err)
 	}
+	if lane.Key != chat {
+		for i := range fates {
+			fates[i].Msgs = localIDs(chat, fates[i].Msgs)
+		}
+		for i := range lane.Slot {
+			lane.Slot[i].Msgs = localIDs(chat, lane.Slot[i].Msgs)
+		}
+	}
 	return Transcript{
 		Key: chat, Title: lane.Title, Gen: shown, Turn: lane.Turn, Rows: rows, After: after, Slot: lane.Slot, Jobs: lane.Jobs,
 		Fates: fates, Status: h.statusOf(lane, key), Now: lane.Now,

@@ -176,6 +176,21 @@ func TestResumeMovesARunningTurn(t *testing.T) {
 		w.reached(annHere)
 		w.deliver(w.at(annThere, "77", "build on"))
 		note = w.deliver(w.at(annThere, "77", "use May"))
+		// Read there, it has the id it has there.
+		p, _, err := w.hub.Identify(w.t.Context(), annThere, session.Person{ID: "77"}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := w.hub.Read(w.t.Context(), p, annThere, 0, 0)
+		if err != nil || tr.Key != annThere || len(tr.Slot) != 1 || tr.Slot[0].Msgs[0] != note.ID || tr.Fates[0].Msgs[0] != note.ID {
+			t.Errorf("read in the new chat: %v, %+v, fates %+v", err, tr.Slot, tr.Fates)
+		}
+		if got := session.LocalID(annThere, session.DecodeSteer(session.Row{Data: tr.Slot[0].Data}).Parts[0].ID); got != note.ID {
+			t.Errorf("the id of its words: %s; want %s", got, note.ID)
+		}
+		if other, _ := w.hub.Read(w.t.Context(), p, annThere, tr.Gen, tr.After); other.Gen != tr.Gen || tr.Gen == 1 {
+			t.Errorf("generation %d, then %d; want one that is not the chat's own", tr.Gen, other.Gen)
+		}
 		// Delivered again it is one.
 		w.deliver(note)
 		if n := len(w.laneOf(annHere).Slot); n != 1 {

@@ -38,6 +38,25 @@ func origin(lane Key, id MessageID) (Key, MessageID) {
 	return lane.own(), id
 }
 
+// LocalID is a message's id as chat has it, if it is of that chat and its session's
+// own chat is another; else id.
+func LocalID(chat Key, id MessageID) MessageID {
+	if strings.HasPrefix(string(id), awayMark) {
+		if from, local := origin(chat, id); from == chat {
+			return local
+		}
+	}
+	return id
+}
+
+func localIDs(chat Key, ids []MessageID) []MessageID {
+	out := make([]MessageID, len(ids))
+	for i, id := range ids {
+		out[i] = LocalID(chat, id)
+	}
+	return out
+}
+
 // here is a message's id in chat, "" if it is of another.
 func here(lane, chat Key, id MessageID) MessageID {
 	if from, id := origin(lane, id); from == chat {

@@ -162,7 +162,7 @@ func render(t session.Transcript, c cursor, memo []item, n int64, boot string) t
 	}
 	for _, r := range t.Rows {
 		next.seq = max(next.seq, r.Seq)
-		if ev, ok := renderRow(r, fates); ok {
+		if ev, ok := renderRow(t.Key, r, fates); ok {
 			out.Rows = append(out.Rows, ev)
 		}
 	}
@@ -170,7 +170,7 @@ func render(t session.Transcript, c cursor, memo []item, n int64, boot string) t
 		in := session.DecodeSteer(session.Row{Tick: e.Ticket, Data: e.Data})
 		out.Slot = append(out.Slot, wait{
 			Ticket: e.Ticket, Version: e.Version, State: string(standing(e, t.Turn)), Want: e.Want.String(),
-			At: e.At.UnixMilli(), Input: renderInput(in, fates),
+			At: e.At.UnixMilli(), Input: renderInput(t.Key, in, fates),
 		})
 	}
 	out.Cursor = next.text(boot)
@@ -189,7 +189,7 @@ func standing(e session.Entry, turn int64) session.FateState {
 	return session.FateQueued
 }
 
-func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
+func renderRow(chat session.Key, r session.Row, fates map[int64]session.Fate) (row, bool) {
 	out := row{Seq: r.Seq, Turn: r.Turn, At: r.At.UnixMilli()}
 	switch r.Type {
 	case session.RowUser, session.RowFold:
@@ -206,7 +206,7 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 			if in.Retry != 0 {
 				continue // it has no words of its own
 			}
-			out.Inputs = append(out.Inputs, renderInput(in, fates))
+			out.Inputs = append(out.Inputs, renderInput(chat, in, fates))
 		}
 	case session.RowAssistant:
 		a := session.DecodeAssistant(r)
@@ -222,7 +222,7 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 	case session.RowSteer:
 		in := session.DecodeSteer(r)
 		out.Type, out.On, out.N, out.Step = "steer", r.On, r.N, fates[r.Tick].Step
-		out.Inputs = []input{renderInput(in, fates)}
+		out.Inputs = []input{renderInput(chat, in, fates)}
 	case session.RowHead:
 		return row{}, false
 	default:
@@ -231,7 +231,7 @@ func renderRow(r session.Row, fates map[int64]session.Fate) (row, bool) {
 	return out, true
 }
 
-func renderInput(in session.Input, fates map[int64]session.Fate) input {
+func renderInput(chat session.Key, in session.Input, fates map[int64]session.Fate) input {
 	out := input{
 		Ticket: in.Ticket, From: session.CleanLine(in.From.Name, 40), Text: in.Text(), Explicit: in.Explicit, Edited: in.Edited,
 	}
@@ -239,7 +239,7 @@ func renderInput(in session.Input, fates map[int64]session.Fate) input {
 		out.Text = fmt.Sprintf(wordsRetry, in.Retry)
 	}
 	for _, p := range in.Parts {
-		out.IDs = append(out.IDs, string(p.ID))
+		out.IDs = append(out.IDs, string(session.LocalID(chat, p.ID)))
 		if p.Quote != "" {
 			out.Quote = clip(p.Quote, keepSaid)
 		}

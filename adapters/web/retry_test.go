@@ -22,11 +22,11 @@ func TestRenderRetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, ok := renderRow(session.Row{Type: session.RowUser, Seq: 8, Data: data}, nil)
+	r, ok := renderRow(testKey, session.Row{Type: session.RowUser, Seq: 8, Data: data}, nil)
 	if !ok || len(r.Inputs) != 0 || r.Event != "" || r.Again != "build it\nwith the March data" {
 		t.Errorf("got %+v", r)
 	}
-	if in := renderInput(u.Inputs[0], nil); !strings.Contains(in.Text, "task 3") {
+	if in := renderInput(testKey, u.Inputs[0], nil); !strings.Contains(in.Text, "task 3") {
 		t.Errorf("while it waits it says %q; want the task's number in it", in.Text)
 	}
 }
@@ -46,7 +46,7 @@ func TestRenderShowsHidden(t *testing.T) {
 		if strings.Contains(string(data), "calls") {
 			kind = session.RowAssistant
 		}
-		r, _ := renderRow(session.Row{Type: kind, Data: data}, nil)
+		r, _ := renderRow(testKey, session.Row{Type: kind, Data: data}, nil)
 		out, err := json.Marshal(r)
 		if err != nil || strings.Contains(string(out), "\u202e") || !strings.Contains(string(out), `\\u202e`) {
 			t.Errorf("%s became %s", data, out)
