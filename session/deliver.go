@@ -22,14 +22,19 @@ const deliverTime = 5 * time.Second
 func (h *Hub) Deliver(ctx context.Context, m Message) error {
 	ctx, stop := context.WithTimeout(ctx, deliverTime)
 	defer stop()
-	if m.Kind == KindDelete && m.From.ID == "" {
-		// The platform says that a message is gone, not who took it away. It can
-		// only drop what waits of that very message (D1).
-		_, m, took, err := h.in(ctx, Principal{}, m)
-		if err != nil || took {
+	if m.Kind == KindDelete {
+		if found, err := h.unobserve(ctx, m); found || err != nil {
 			return err
 		}
-		return h.deliverDelete(ctx, Principal{}, m)
+		if m.From.ID == "" {
+			// The platform says that a message is gone, not who took it away. It can
+			// only drop what waits of that very message (D1).
+			_, m, took, err := h.in(ctx, Principal{}, m)
+			if err != nil || took {
+				return err
+			}
+			return h.deliverDelete(ctx, Principal{}, m)
+		}
 	}
 	p, v, err := h.Access.authorize(ctx, m)
 	if err != nil {
@@ -38,7 +43,7 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 	if v == ignored {
 		return nil
 	}
-	written := m
+	who, written := p, m // as the chat knows them
 	p, m, took, err := h.in(ctx, p, m)
 	if err != nil || took {
 		return err
@@ -48,6 +53,9 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 	}
 	switch m.Kind {
 	case KindEdit:
+		if found, err := h.observeEdit(ctx, who, written); found || err != nil {
+			return err
+		}
 		return h.deliverEdit(ctx, p, m)
 	case KindDelete:
 		return h.deliverDelete(ctx, p, m)
@@ -57,7 +65,7 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 		return h.deliverReact(ctx, p, m)
 	}
 	if !m.Addressed {
-		return nil
+		return h.observe(ctx, who, written)
 	}
 	if m.Forwarded == "" { // a forwarded command is somebody else's text (T7)
 		if name, args, ok := parseCommand(m.Text); ok {

@@ -34,7 +34,10 @@ type Options struct {
 	// Notify says what rings in a session; nil: what is important.
 	Notify func(Key) Notify
 	// Progress says what a session's chat sees of tool calls; nil: all of them.
-	Progress  func(Key) Progress
+	Progress func(Key) Progress
+	// Observe says how many messages of a chat that do not speak to the bot are
+	// kept and told with the next that does; nil: none.
+	Observe   func(Key) int
 	LeaseTTL  time.Duration
 	JobsOnEnd string // turn | tell | nothing
 	// HistoryBytes bounds the rows kept in memory of sessions, idle ones too.

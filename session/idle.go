@@ -120,6 +120,10 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 	if len(r.Take) == 0 {
 		return time.Millisecond // all were refused: look again
 	}
+	if err := a.tell(life, rows, &row); err != nil {
+		a.h.note(life, "read what the chat said", err)
+		return 100 * time.Millisecond
+	}
 	row.Owner = r.Owner
 	return a.open(life, lane, r, row, rows)
 }

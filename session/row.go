@@ -41,6 +41,12 @@ type UserRow struct {
 	Again      []Input `json:"again,omitempty"`
 	AgainNotes []Input `json:"again_notes,omitempty"`
 	Event      string  `json:"event,omitempty"` // a job's end or a notice: data, not a person's words
+	// Observed are messages of the chat that did not speak to the bot and that no
+	// turn before was told: data too. ObservedTo is the number of the newest told;
+	// this row is the only record of it.
+	Observed   []Observed `json:"observed,omitempty"`
+	ObservedTo int64      `json:"observed_to,omitempty"`
+	ObservedIn string     `json:"observed_in,omitempty"` // the chat, if the session's own is another
 }
 
 // An AssistantRow is what the model said, or the words that close a turn.

@@ -43,6 +43,9 @@ type set struct {
 	shows    session.Platform
 	views    *views // of all platforms; nil: what is shown is forgotten
 
+	observe int                               // messages of the chat
+	wrap    func(session.Store) session.Store // between the hub and the store; nil = nothing
+
 	together bool
 }
 
@@ -60,8 +63,12 @@ func play(t *testing.T, s set, f func(w *world)) {
 		}
 		w := &world{t: t, store: storetest.NewModel(time.Now), out: &signs{}}
 		w.agent = &agent{end: make(chan session.Outcome)}
-		w.access = session.NewAccess(w.store, s.policy)
-		st := &storetest.Faulty{Store: w.store, Hook: func(point string, when storetest.When) storetest.Fault {
+		inner := session.Store(w.store)
+		if s.wrap != nil {
+			inner = s.wrap(inner)
+		}
+		w.access = session.NewAccess(inner, s.policy)
+		st := &storetest.Faulty{Store: inner, Hook: func(point string, when storetest.When) storetest.Fault {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.faults == nil {
@@ -73,6 +80,7 @@ func play(t *testing.T, s set, f func(w *world)) {
 			Store: st, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
 			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify },
 			Progress: func(session.Key) session.Progress { return s.progress }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
+			Observe:  func(session.Key) int { return s.observe },
 			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
 		for name := range s.policy {
