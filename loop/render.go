@@ -193,6 +193,9 @@ func (tr *transcript) calls(calls []session.Call) []session.Call {
 // them m1, m2 …; a name is given once, as data.
 func (tr *transcript) userText(u session.UserRow) string {
 	var parts []string
+	if len(u.Observed) > 0 {
+		parts = append(parts, tr.observed(u.Observed))
+	}
 	if len(u.Again) > 0 {
 		parts = append(parts, sentAgain)
 	}

@@ -143,7 +143,13 @@ func TestPrefix(t *testing.T) {
 				g.head(key, "m", rapid.Bool().Draw(t, "hosted"))
 				sent, before = nil, nil
 			}
-			g.user(in())
+			u := session.UserRow{Inputs: []session.Input{in()}}
+			for range rapid.IntRange(0, 2).Draw(t, "heard") {
+				who := in()
+				u.Observed = append(u.Observed, session.Observed{From: who.From, Text: who.Text()})
+			}
+			g.turn++
+			g.add(session.RowUser, u)
 			for range rapid.IntRange(0, 2).Draw(t, "joins") {
 				request(false)
 				g.add(session.RowFold, session.UserRow{Inputs: []session.Input{in()}})

@@ -53,3 +53,19 @@ func TestRenderShowsHidden(t *testing.T) {
 		}
 	}
 }
+
+// What a chat said beside the bot is shown to nobody as words of who asked.
+func TestRenderObserved(t *testing.T) {
+	data, err := json.Marshal(session.UserRow{
+		Inputs:   []session.Input{{Ticket: 1, Parts: []session.InputPart{{ID: "m1", Text: "book it"}}}},
+		Observed: []session.Observed{{From: session.Person{ID: "bob"}, Text: "lunch?"}}, ObservedTo: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := renderRow(session.Row{Type: session.RowUser, Seq: 8, Data: data}, nil)
+	out, err := json.Marshal(r)
+	if !ok || err != nil || len(r.Inputs) != 1 || r.Inputs[0].Text != "book it" || strings.Contains(string(out), "lunch") {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
