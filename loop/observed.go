@@ -13,7 +13,8 @@ const sentObserved = "Messages in this chat that were not addressed to you, quot
 
 // observed renders what a chat said beside the bot, one JSON object a line: in
 // it no text can begin a line of its own, so none looks like a label, a note or a
-// sentence of the gateway (I8).
+// sentence of the gateway (I8). Traces of the key are cut out of the whole
+// message after it; the sanitizer reads JSON's escapes.
 func (tr *transcript) observed(list []session.Observed) string {
 	lines := []string{sentObserved}
 	for _, o := range list {
@@ -23,7 +24,7 @@ func (tr *transcript) observed(list []session.Observed) string {
 			Name string `json:"name,omitempty"` // once, as data
 			At   string `json:"at,omitempty"`
 			Text string `json:"text"`
-		}{From: tr.label(o.From), Text: tr.text(o.Text)} // cleaned before it is escaped: an escape could hide what a reader puts together
+		}{From: tr.label(o.From), Text: o.Text}
 		if !known {
 			line.Name = session.CleanLine(o.From.Name, 40)
 		}

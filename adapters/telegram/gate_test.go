@@ -38,6 +38,7 @@ type gateSet struct {
 	quiet   bool // the client may do what the API forgives
 	pushed  bool // by a webhook
 	asleep  bool // nothing runs until the row calls up
+	observe int  // messages of a group that do not speak to the bot
 }
 
 // gated runs f with a running gateway in a bubble.
@@ -73,7 +74,7 @@ func (g *gate) up() {
 		Store: g.store, Agent: g.agent, Outbox: out, Nonce: nonce, Mode: func(session.Key) steer.Mode { return g.set.mode },
 		Access:     session.NewAccess(g.store, map[session.PlatformName]session.Policy{Name: policy}),
 		JoinWindow: 0, StopWords: []string{"stop"}, SteerFrom: "owner", LeaseTTL: 5 * time.Second, JobsOnEnd: "turn",
-		HistoryBytes: 1 << 20, Log: log,
+		HistoryBytes: 1 << 20, Log: log, Observe: func(session.Key) int { return g.set.observe },
 	})
 	g.world.door.set(func(d *door) { d.next = g.hub })
 	o := g.set.options

@@ -114,11 +114,12 @@ func describe(w *message) string {
 	return ""
 }
 
-// load saves one file. What cannot be had is noted on the attachment: the
+// load saves one file, of what speaks to the bot: of other messages of a group
+// at most the words are kept. What cannot be had is noted on the attachment: the
 // message counts without it. An error is only that of ctx.
 func (a *Adapter) load(ctx context.Context, m *session.Message, kind string, f *file, w *message) (session.Attachment, error) {
 	at := session.Attachment{Kind: kind, Name: f.Name, Size: f.Size}
-	if a.files != nil && !a.files(ctx, *m) {
+	if !m.Addressed || a.files != nil && !a.files(ctx, *m) {
 		at.Note = wordsNotLoaded
 		return at, nil
 	}

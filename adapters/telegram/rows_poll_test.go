@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -322,4 +323,39 @@ var pressRows = []platformRow{
 			g.t.Errorf("status %+v", s)
 		}
 	}},
+	{"T37", "what a group says beside the bot is observed if asked for, and loads nothing", gateSet{observe: 5, asleep: true}, func(g *gate) {
+		g.api.SeesAll = true
+		for _, id := range []string{"d97", "v97"} {
+			g.api.AddFile(id, []byte("12345"))
+		}
+		g.up()
+		g.golden("T37_observed.json")
+		g.settle(time.Second)
+		g.want("taken", len(g.got()), 6)
+		g.want("turns", g.turns(key(group)), "@cox_test_bot fix it")
+		g.want("told", g.told(key(group)), "[file report.pdf] these\n[voice]\nthe March numbers are wrong")
+		g.want("loaded", len(g.api.Calls("getFile", "file")), 0)
+		g.want("saved", len(g.save.files), 0)
+		g.want("said", g.said(group), []string{})
+	}},
+}
+
+// told are what turns were told of a chat, sorted.
+func (g *gate) told(key session.Key) string {
+	g.t.Helper()
+	l := g.lane(key)
+	rows, err := g.store.Rows(g.ctx, key, l.Gen, 0, 0)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	var out []string
+	for _, r := range rows {
+		if r.Type == session.RowUser {
+			for _, o := range session.DecodeUser(r).Observed {
+				out = append(out, o.Text)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
 }
