@@ -88,6 +88,9 @@ type Options struct {
 	// GroupSessions is "shared" (default: one session per channel or thread) or
 	// "user" (one per person in it).
 	GroupSessions string
+	// Observes says whether messages of a channel that do not speak to the bot are
+	// kept; nil = never.
+	Observes func(session.Key) bool
 }
 
 // An Adapter is one bot on Discord. All methods may be called from any

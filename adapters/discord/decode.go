@@ -162,8 +162,8 @@ func (a *Adapter) takeDeletes(ctx context.Context, channelID, guildID string, id
 	}
 	for _, id := range ids {
 		known, _ := a.seen.get(id)
-		if known.author.ID == "" && a.perUser && guildID != "" {
-			a.ignored() // whose session it was in is not known
+		if known.author.ID == "" && a.perUser && guildID != "" && (a.o.Observes == nil || !a.o.Observes(a.key(c, ""))) {
+			a.ignored() // whose session it was in is not known, and what the channel said is not kept
 			continue
 		}
 		m := session.Message{
