@@ -18,6 +18,8 @@ func (s *script) message(t interface{ Fatalf(string, ...any) }, n int, in input)
 	m.Dedupe = "m:room:" + string(m.ID)
 	switch in.verb {
 	case ">":
+	case "to all>":
+		m.Addressed = false
 	case "pastes>":
 		// As Telegram's clients cut long texts: one of 2,000 units may have a rest.
 		if m.Group = "paste"; len(m.Text) >= 2000 {

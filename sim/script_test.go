@@ -43,7 +43,7 @@ type gap struct {
 }
 
 var (
-	inputLine = regexp.MustCompile(`^(?:\+(\d+(?:\.\d+)?)s|@(after )?([a-z.]+))\s+(\w+)(?: in ([\w/]+))?(>| edits | deletes | presses | replies to | pastes> | sends )(.*)$`)
+	inputLine = regexp.MustCompile(`^(?:\+(\d+(?:\.\d+)?)s|@(after )?([a-z.]+))\s+(\w+)(?: in ([\w/]+))?(>| edits | deletes | presses | replies to | pastes> | to all> | sends )(.*)$`)
 	fileLine  = regexp.MustCompile(`^(\S+?)(?: of (\w+))?(?:> ?(.*))?$`)
 )
 var machineLine = regexp.MustCompile(`^\+(\d+(?:\.\d+)?)s\s+(gateway crashes|gateway stops|gateway starts|flood begins|flood ends|send replies get lost|next sends|platform repeats|end)(?::? (.*))?$`)
@@ -120,6 +120,8 @@ func (s *script) set(words []string) (err error) {
 			s.conf.onEnd = v
 		case "steps":
 			s.conf.steps, err = strconv.Atoi(v)
+		case "observe":
+			s.conf.observe, err = strconv.Atoi(v)
 		case "cut":
 			s.conf.cut, err = strconv.Atoi(v)
 		default:

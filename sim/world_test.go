@@ -72,6 +72,7 @@ type config struct {
 	time     time.Duration // of a turn
 	ttl      time.Duration
 	cut      int // how long a part may be; 0 = any
+	observe  int // messages of the room that do not speak to the bot
 }
 
 func defaults() config {
@@ -129,6 +130,7 @@ func (w *world) start() {
 		Access: session.NewAccess(st, map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"*"}, Admins: []string{"root"}}}),
 		Nonce:  nonce, Mode: func(session.Key) steer.Mode { return w.conf.mode }, JoinWindow: w.conf.join,
 		StopWords: []string{"stop", "halt", "cancel"}, SteerFrom: w.conf.from, Together: w.conf.together,
+		Observe:  func(session.Key) int { return w.conf.observe },
 		LeaseTTL: w.conf.ttl, JobsOnEnd: w.conf.onEnd, HistoryBytes: 1 << 20, Log: log,
 	})
 	hub.Register(w.plat)
