@@ -187,6 +187,9 @@ func rowText(r session.Row) (kind, text string) {
 	case session.RowUser, session.RowFold:
 		u := session.DecodeUser(r)
 		var texts []string
+		if n := len(u.Observed); n > 0 {
+			texts = append(texts, fmt.Sprintf("(quoted: %d messages of the chat)", n))
+		}
 		for _, in := range slices.Concat(u.Again, u.AgainNotes, u.Inputs) {
 			if in.Retry != 0 {
 				texts = append(texts, fmt.Sprintf("(again: turn %d)", in.Retry))
@@ -241,6 +244,9 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	}
 	if chat := routes.Home(key); routes.Current(chat) == key {
 		if err := a.forget(ctx, web.MemoName(chat)); err != nil {
+			return nil, err
+		}
+		if err := session.ForgetObserved(ctx, a.store, chat); err != nil {
 			return nil, err
 		}
 	}

@@ -165,7 +165,8 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	p.hub = session.NewHub(ctx, session.Options{
 		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Routes: p.routes, Nonce: nonce,
 		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
-		Together: c.Queue.Together, Notify: c.notifyOf, Progress: c.progressOf, LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
+		Together: c.Queue.Together, Notify: c.notifyOf, Progress: c.progressOf, Observe: c.observeOf,
+		LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
 		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
 	})
 	p.admin = &admin{store: p.store, access: p.access, files: p.files, parts: p}
@@ -256,6 +257,7 @@ func (p *parts) platforms() error {
 			Door: p.hub, Docs: p.store, Save: p.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
 			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad,
 			Open: p.files.open, Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
+			Observes: func(k session.Key) bool { return c.observeOf(k) > 0 },
 		})
 		if err != nil {
 			return fmt.Errorf("platforms.discord: %w", err)

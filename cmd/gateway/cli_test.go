@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -250,6 +251,46 @@ func waitFor(t *testing.T, cond func() bool) {
 }
 
 // seedLane stores one message that waits.
+// Deleting a session empties what is kept of its chat, whoever's it was; a
+// reader is told that a turn quoted the chat, not what it said.
+func TestDeleteForgetsObserved(t *testing.T) {
+	workIn(t)
+	writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\n")
+	key := session.Key{Platform: "telegram", Chat: "-1", Thread: "7", User: "5"}
+	seedLane(t, key)
+	const doc = "observed:telegram:-1:7"
+	open := func(f func(st session.Store) error) {
+		t.Helper()
+		st, err := sqlite.Open(t.Context(), "data/gateway.db", sqlite.Options{})
+		if err == nil {
+			err = errors.Join(f(st), st.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(func(st session.Store) error { return st.PutDoc(t.Context(), doc, 0, []byte(`{"last":1}`)) })
+	if code, _, stderr := shell(t, "sessions", "delete", key.String()); code != 0 {
+		t.Fatalf("delete: %s", stderr)
+	}
+	open(func(st session.Store) error {
+		data, version, err := st.Doc(t.Context(), doc)
+		if len(data) > 0 || version != 2 {
+			t.Errorf("kept %q, version %d; want nothing, and the version to go on", data, version)
+		}
+		return err
+	})
+	row, err := json.Marshal(session.UserRow{
+		Inputs: []session.Input{{Parts: []session.InputPart{{Text: "book it"}}}}, Observed: []session.Observed{{Text: "lunch?"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, text := rowText(session.Row{Type: session.RowUser, Data: row}); text != "(quoted: 1 messages of the chat)\nbook it\n" {
+		t.Errorf("got %q", text)
+	}
+}
+
 func seedLane(t *testing.T, key session.Key) {
 	t.Helper()
 	st, err := sqlite.Open(t.Context(), "data/gateway.db", sqlite.Options{})

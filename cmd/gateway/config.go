@@ -129,7 +129,8 @@ type Workspace struct {
 
 // Sessions says what a session is in a group.
 type Sessions struct {
-	Group string `yaml:"group"`
+	Group   string `yaml:"group"`
+	Observe int    `yaml:"observe"`
 }
 
 // SteerConf is how steers go in.

@@ -105,6 +105,8 @@ func TestConfigErrors(t *testing.T) {
 		"no token, bots":   {"platforms: {telegram: {allow_bots: [7]}}\n", "platforms.telegram.token is empty"},
 		"nor channels":     {"platforms: {telegram: {allow_channels: [-1009]}}\n", "platforms.telegram.token is empty"},
 		"no steps":         {"limits: {turn_steps: 0}\n", "limits.turn_steps is 0"},
+		"observes much":    {"sessions: {observe: 51}\n", "sessions.observe is 51; it must be from 0 (none) to 50"},
+		"observes less":    {"sessions: {observe: -1}\n", "sessions.observe is -1"},
 		"tiny lease":       {"lease: {ttl: 10ms}\n", "lease.ttl is 10ms"},
 		"no port":          {"platforms: {web: {listen: localhost}}\n", `"localhost" is no address`},
 		"secret file gone": {"model: {api_key_file: /nonexistent/key}\n", "model.api_key_file"},

@@ -26,6 +26,7 @@ type ProfileConf struct {
 	BusyInputMode    string       `yaml:"busy_input_mode"`
 	Notify           string       `yaml:"notify"`
 	Progress         string       `yaml:"progress"`
+	Observe          *int         `yaml:"observe"` // nil = as for all others; 0 is none
 }
 
 // ProfileModel is another model, or another endpoint.
@@ -93,6 +94,22 @@ func (c *Config) notifyOf(k session.Key) session.Notify {
 // progressOf is what a session's chat sees of tool calls.
 func (c *Config) progressOf(k session.Key) session.Progress {
 	return session.Progress(cmp.Or(c.Profiles[c.profileOf(k)].Progress, c.Progress))
+}
+
+// observeOf is how much of what a chat says beside the bot is kept.
+func (c *Config) observeOf(k session.Key) int {
+	if n := c.Profiles[c.profileOf(k)].Observe; n != nil {
+		return *n
+	}
+	return c.Sessions.Observe
+}
+
+// validateObserve refuses a number of messages that cannot be.
+func validateObserve(key string, n int) error {
+	if n < 0 || n > session.ObserveMost {
+		return fmt.Errorf("config: %s is %d; it must be from 0 (none) to %d", key, n, session.ObserveMost)
+	}
+	return nil
 }
 
 // merged is the profile's model with what it leaves out from base.
@@ -170,6 +187,9 @@ func (c *Config) validateProfiles() []error {
 		}
 		if p := c.Profiles[name].Progress; !slices.Contains([]string{"", "all", "new", "off"}, p) {
 			errs = append(errs, fmt.Errorf("config: profiles.%s.progress is %q; it must be one of: all, new, off", name, p))
+		}
+		if n := c.Profiles[name].Observe; n != nil {
+			errs = append(errs, validateObserve(fmt.Sprintf("profiles.%s.observe", name), *n))
 		}
 		if m := c.Profiles[name].BusyInputMode; m != "" {
 			if _, err := steer.ParseMode(m); err != nil {

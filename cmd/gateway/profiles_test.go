@@ -146,12 +146,32 @@ func TestProfileWorkspace(t *testing.T) {
 	}
 }
 
+// How much of a group is observed is its profile's, which may also say none.
+func TestProfileObserve(t *testing.T) {
+	workIn(t)
+	writeConfig(t, "sessions: {observe: 20}\nprofiles: {quiet: {observe: 0}, team: {observe: 5}, other: {notify: all}}\nchats: {1: quiet, 2: team, 3: other}\n")
+	c, err := loadConfig("config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for chat, want := range map[session.ChatID]int{"1": 0, "2": 5, "3": 20, "4": 20} {
+		if got := c.observeOf(session.Key{Platform: "telegram", Chat: chat}); got != want {
+			t.Errorf("chat %s: %d; want %d", chat, got, want)
+		}
+	}
+	d := Defaults()
+	if got := d.observeOf(session.Key{Platform: "telegram", Chat: "1"}); got != 0 {
+		t.Errorf("by default %d; want none", got)
+	}
+}
+
 func TestProfileErrors(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
 		"chat of no profile": {"chats: {1: team}\n", `config: chats.1: there is no profile "team"; profiles holds them`},
 		"bad mode":           {"profiles: {a: {busy_input_mode: push}}\n", `config: profiles.a.busy_input_mode is "push"`},
 		"bad notify":         {"profiles: {a: {notify: loud}}\n", `config: profiles.a.notify is "loud"`},
 		"bad progress":       {"profiles: {a: {progress: some}}\n", `config: profiles.a.progress is "some"; it must be one of: all, new, off`},
+		"observes much":      {"profiles: {a: {observe: 51}}\n", "config: profiles.a.observe is 51; it must be from 0 (none) to 50"},
 		"unknown key":        {"profiles: {a: {modle: {}}}\n", `unknown field "modle"`},
 		"no file":            {"profiles: {a: {instructions_file: none.md}}\n", "config: profiles.a.instructions_file: open none.md"},
 		"no such tool":       {"profiles: {a: {tools: [hammer]}}\n", `there is no tool "hammer"`},

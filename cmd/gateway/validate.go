@@ -36,6 +36,7 @@ func (c *Config) validate() error {
 		one("notify", c.Notify, "important", "all", "none"),
 		one("progress", c.Progress, "all", "new", "off"),
 		one("sessions.group", c.Sessions.Group, "shared", "user"),
+		validateObserve("sessions.observe", c.Sessions.Observe),
 		one("steer.from", c.Steer.From, "owner", "participants"),
 		one("jobs.on_end", c.Jobs.OnEnd, "turn", "tell", "nothing"),
 		one("store.durability", c.Store.Durability, "strict", "relaxed"),
