@@ -481,3 +481,59 @@ func TestObservedAtBegin(t *testing.T) {
 		})
 	}
 }
+
+// A session that was brought into a group is told what is said there, by that
+// chat's own numbers, and its people are who they are in the session.
+func TestObservedAway(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue, observe: 10}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "build"))
+		w.finish("built")
+		w.reached(annHere)
+		w.deliver(w.at(crowd, "77", "/resume build"))
+		w.wantReached(annHere, crowd, "Here it is")
+		aside := func(who session.UserID, text string) {
+			m := w.at(crowd, who, text)
+			m.Addressed = false
+			w.deliver(m)
+		}
+		told := func() (all []string) {
+			rows, err := w.store.Rows(w.t.Context(), annHere, 1, 0, 0)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for _, o := range session.DecodeUser(rows[len(rows)-2]).Observed {
+				all = append(all, string(o.From.ID)+": "+o.Text)
+			}
+			return all
+		}
+		aside("77", "the owner aside")
+		aside("88", "somebody aside")
+		aside("stranger", "not heard")
+		w.deliver(w.at(crowd, "77", "go on"))
+		w.finish("on")
+		if got, want := told(), []string{"ann: the owner aside", "@other:88: somebody aside"}; !slices.Equal(got, want) {
+			w.t.Errorf("told %q; want %q", got, want)
+		}
+		aside("88", "more")
+		w.deliver(w.at(crowd, "77", "on and on"))
+		w.finish("on")
+		if got, want := told(), []string{"@other:88: more"}; !slices.Equal(got, want) {
+			w.t.Errorf("then told %q; want %q", got, want)
+		}
+		// In another group numbers begin anew.
+		second := session.Key{Platform: "other", Chat: "second"}
+		m := w.at(second, "77", "/resume build")
+		m.Private = false
+		w.deliver(m)
+		for _, text := range []string{"aside in the second", "go on there"} {
+			m := w.at(second, "77", text)
+			m.Private, m.Addressed = false, text == "go on there"
+			w.deliver(m)
+		}
+		w.finish("on")
+		if got, want := told(), []string{"ann: aside in the second"}; !slices.Equal(got, want) {
+			w.t.Errorf("in the second group told %q; want %q", got, want)
+		}
+	})
+}

@@ -60,9 +60,9 @@ func (h *Hub) cmdResume(ctx context.Context, p Principal, m Message, args string
 	return h.listResumable(ctx, m, found)
 }
 
-// resumables are the sessions of a person that may go on in chat: those of their
-// linked accounts' private chats, and those that sleep in it. What others write in
-// is not theirs to take away.
+// resumables are the sessions of a person that may go on in chat: those that live or
+// began in their linked accounts' private chats, and those that sleep in it. A
+// group's own session is nobody's to take away.
 func (h *Hub) resumables(ctx context.Context, p Principal, w Message) ([]resumable, error) {
 	has, err := h.Routes.shelf.get(ctx)
 	if err != nil {
@@ -85,6 +85,13 @@ func (h *Hub) resumables(ctx context.Context, p Principal, w Message) ([]resumab
 	}
 	for _, a := range accounts {
 		add(has.lanes(a.Chat))
+		for _, c := range has.Chats { // began there, and was brought elsewhere
+			for _, k := range c.Lanes {
+				if k.own() == a.Chat {
+					add([]Key{k})
+				}
+			}
+		}
 		if pol, ok := h.Access.policy[a.Platform]; !ok || !pol.Open {
 			continue
 		}

@@ -63,7 +63,7 @@ func TestRenderObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, ok := renderRow(session.Row{Type: session.RowUser, Seq: 8, Data: data}, nil)
+	r, ok := renderRow(testKey, session.Row{Type: session.RowUser, Seq: 8, Data: data}, nil)
 	out, err := json.Marshal(r)
 	if !ok || err != nil || len(r.Inputs) != 1 || r.Inputs[0].Text != "book it" || strings.Contains(string(out), "lunch") {
 		t.Errorf("got %s, %v", out, err)
