@@ -43,7 +43,8 @@ type Store interface {
 	Release(ctx context.Context, l Lease) error
 	// Amend edits, drops or re-routes a slot entry.
 	Amend(ctx context.Context, r Amend) (Amended, error)
-	// Stop marks the open turn stopped and holds every waiting entry.
+	// Stop marks the open turn stopped and holds every waiting entry, or leaves
+	// those alone.
 	Stop(ctx context.Context, r Stop) (Stopped, error)
 	// Reset opens generation+1, fences the runner and holds what waits (F32).
 	Reset(ctx context.Context, r Reset) (Lane, error)
@@ -333,13 +334,17 @@ type Amended struct {
 }
 
 // Stop is a /stop: Lane.Stop becomes the open turn, every entry that waits is
-// held (fate held), open entries are closed. It creates no lane.
+// held (fate held), open entries are closed, unless Keep says otherwise. It
+// creates no lane.
 type Stop struct {
 	Key    Key
 	Dedupe string
 	Only   int64 // not 0: does nothing unless this turn is open
 	Drop   bool  // /stop all: what waits and what is held is dropped
-	Outs   []PartNew
+	// Keep, and not Drop: only the turn is stopped; entries stay as they are and
+	// run after it.
+	Keep bool
+	Outs []PartNew
 }
 
 // Stopped is the answer of Stop.

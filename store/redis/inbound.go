@@ -65,7 +65,7 @@ func (s *Store) Amend(ctx context.Context, r session.Amend) (session.Amended, er
 // Stop implements session.Store.
 func (s *Store) Stop(ctx context.Context, r session.Stop) (session.Stopped, error) {
 	a := s.lane(r.Key)
-	a.str(s.dedupe(r.Dedupe)).num(r.Only).flag(r.Drop).outs(r.Outs)
+	a.str(s.dedupe(r.Dedupe)).num(r.Only).flag(r.Drop).flag(r.Keep).outs(r.Outs)
 	_, in, err := s.on(ctx, scriptStop, r.Key, a)
 	if err != nil {
 		return session.Stopped{}, err

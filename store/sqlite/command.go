@@ -35,8 +35,10 @@ func (t *tx) stop(r session.Stop) (session.Stopped, error) {
 	var st session.Stopped
 	if r.Only == 0 || r.Only == l.Turn {
 		st.Turn, l.Stop = l.Turn, l.Turn
-		if st.Held, err = t.hold(l); err != nil {
-			return session.Stopped{}, err
+		if !r.Keep {
+			if st.Held, err = t.hold(l); err != nil {
+				return session.Stopped{}, err
+			}
 		}
 		if r.Drop {
 			st.Held = slices.Clone(l.Slot)

@@ -250,6 +250,9 @@ var breakages = []breakage{
 	{"stop acts on whatever turn is open", "stop/only", func(s *broken) {
 		askedOf(s, func(l *lane, r *session.Stop) { r.Only = 0 })
 	}},
+	{"a stop that keeps holds all the same", "stop/one that keeps", func(s *broken) {
+		askedOf(s, func(_ *lane, r *session.Stop) { r.Keep = false })
+	}},
 	{"stop acts twice", "stop/the same again", func(s *broken) {
 		askedOf(s, func(_ *lane, r *session.Stop) { r.Dedupe = "" })
 	}},

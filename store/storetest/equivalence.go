@@ -85,6 +85,7 @@ drop:    ok missed
 set:     ok missed
 stop:    ok other dup
 stopall: ok other
+stopkeep: ok other
 reset:   ok dup
 post:    ok dup
 outtake: sending unknown again wait none

@@ -165,11 +165,16 @@ func (p *player) stop(l *played, c command) {
 	if c.bit(2) {
 		r.Only = int64(c.N)
 	}
+	r.Keep = c.bit(1) && !c.bit(0)
 	lane := p.lane(l)
 	s, word := both(p, r, func(st session.Store) (session.Stopped, error) { return st.Stop(p.ctx, r) })
 	op := "stop"
-	if r.Drop && !s.Dup {
+	switch {
+	case s.Dup:
+	case r.Drop:
 		op = "stopall"
+	case r.Keep:
+		op = "stopkeep"
 	}
 	switch {
 	case word != "":

@@ -82,7 +82,9 @@ func (m *Model) Stop(_ context.Context, r session.Stop) (session.Stopped, error)
 	var s session.Stopped
 	if r.Only == 0 || r.Only == l.Turn {
 		s.Turn, l.Stop = l.Turn, l.Turn
-		s.Held = m.hold(l, now)
+		if !r.Keep {
+			s.Held = m.hold(l, now)
+		}
 		if r.Drop {
 			s.Held = nil
 			for _, t := range slices.Sorted(maps.Keys(l.slot)) {

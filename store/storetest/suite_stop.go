@@ -17,6 +17,7 @@ func stopRules() []rule {
 		{"stop/all drops what waits and what is held", (*env).stopAll},
 		{"stop/does not reach the next turn", (*env).stopNextTurn},
 		{"stop/what is written after it runs", (*env).stopAfter},
+		{"stop/one that keeps stops the turn alone", (*env).stopKeeps},
 		{"stop/makes no lane", (*env).stopNoLane},
 		{"stop/F28 a begin that read before it runs nothing", (*env).stopBegin},
 		{"stop/F28 a stopped turn takes no steer", (*env).stopDrain},
@@ -114,6 +115,35 @@ func (e *env) stopOnly() {
 	u := e.put()
 	e.stopWith(session.Stop{Only: 1}) // a press that came late
 	e.equal(e.entry(u).Held, false, "held by a stop of a turn that ended")
+}
+
+// stopKeeps: what waits, is open or is held stays as it is, and runs after the
+// turn; a steer goes into it no more.
+func (e *env) stopKeeps() {
+	l := e.batch()
+	held := e.put()
+	e.stop()
+	e.end(l)
+	l = e.batch()
+	waits, open := e.put(steers(2)), e.put(opens("g", time.Minute))
+	want := e.lane().Slot
+	got := e.stopWith(session.Stop{Only: 2, Keep: true, Dedupe: "gone"})
+	e.equal(got.Turn, int64(2), "turn stopped")
+	e.equal(len(got.Held), 0, "entries held")
+	e.equal(got.Lane.Slot, want, "slot")
+	e.equal(got.Lane, e.lane(), "lane in the answer")
+	e.equal(e.fate(waits).State.Waits() && e.fate(waits).State != session.FateHeld, true, "it waits")
+	e.unchanged("the same again", func() { e.equal(e.stopWith(session.Stop{Keep: true, Dedupe: "gone"}).Dup, true, "dup") })
+	c := e.drain(l)
+	e.equal([]bool{c.Flags.Stop, len(c.Steers) == 0}, []bool{true, true}, "stop flag, no steers moved")
+	e.equal(e.end(l).More, true, "more")
+	b := e.begin(me, waits)
+	var left []int64
+	for _, en := range b.Lane.Slot {
+		left = append(left, en.Ticket)
+	}
+	e.equal(left, []int64{held, open}, "entries left")
+	e.equal(b.Lane.Stop, int64(0), "stop in the next turn")
 }
 
 func (e *env) stopAll() {

@@ -1,8 +1,8 @@
 #!lua
--- stop: marks the open turn stopped, holds what waits and closes open entries; creates no lane.
--- KEYS, ARGV 1-4: prelude. ARGV: dedupe only drop · outs
+-- stop: marks the open turn stopped, holds what waits (but with keep) and closes open entries; creates no lane.
+-- KEYS, ARGV 1-4: prelude. ARGV: dedupe only drop keep · outs
 -- Reply: {OK, dup, turn, entries held or dropped, lane}
-local dedupe, only, drop, parts = str(), num(), num(), outs()
+local dedupe, only, drop, keep, parts = str(), num(), num(), num(), outs()
 
 if not exists then return {'OK', 0, 0, {}, view()} end
 local seen, turn, held = marked(dedupe), 0, {}
@@ -13,7 +13,8 @@ end
 if only == 0 or only == n('turn') then
   turn = n('turn')
   set('stop', turn)
-  local which, all = hold(), {}
+  read_slot()
+  local which, all = keep == 0 and hold() or {}, {}
   for i, t in ipairs(tickets) do all[i] = t end
   for i, t in ipairs(drop == 1 and all or which) do
     held[i] = entry(t, call('HGET', key('d'), t))
