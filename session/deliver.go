@@ -28,7 +28,9 @@ func (h *Hub) Deliver(ctx context.Context, m Message) error {
 		}
 		if m.From.ID == "" {
 			// The platform says that a message is gone, not who took it away. It can
-			// only drop what waits of that very message (D1).
+			// only drop what waits of that very message (D1), or stop the turn that was
+			// asked for by it and by nothing else while that has shown nothing (D2): a
+			// question that nobody can read any more.
 			_, m, took, err := h.in(ctx, Principal{}, m)
 			if err != nil || took {
 				return err
@@ -244,20 +246,6 @@ func entryOf(lane Lane, id MessageID) (Entry, bool) {
 		}
 	}
 	return Entry{}, false
-}
-
-// deliverDelete drops a message that waits; one that is running runs on (D1).
-func (h *Hub) deliverDelete(ctx context.Context, p Principal, m Message) error {
-	lane, err := h.Store.Load(ctx, m.Key)
-	if err != nil {
-		return fmt.Errorf("load session: %w", err)
-	}
-	e, ok := entryOf(lane, m.ID)
-	if !ok || m.From.ID != "" && e.Author != p.ID {
-		return nil
-	}
-	_, err = h.drop(ctx, m, e)
-	return err
 }
 
 // drop takes an entry out of the slot for good.

@@ -141,3 +141,108 @@ func (h *Hub) reads(ctx context.Context, lane Lane, m Message) (bool, error) {
 	}
 	return same, nil
 }
+
+// deliverDelete drops a message that waits (D1). One that the running turn was
+// asked by stops it, if the person was shown nothing yet: they took the question
+// back (D2).
+func (h *Hub) deliverDelete(ctx context.Context, p Principal, m Message) error {
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return fmt.Errorf("load session: %w", err)
+	}
+	if e, ok := entryOf(lane, m.ID); ok {
+		if m.From.ID != "" && e.Author != p.ID {
+			return nil
+		}
+		if done, err := h.drop(ctx, m, e); err != nil || done {
+			return err
+		}
+		if lane, err = h.Store.Load(ctx, m.Key); err != nil { // it was taken in this moment
+			return fmt.Errorf("load session: %w", err)
+		}
+	}
+	return h.takeBack(ctx, p, m, lane)
+}
+
+// takeBack stops the running turn because the messages it was asked by are
+// deleted. What waits is not held by it: nobody pressed /stop. It is judged by
+// the process that runs the turn, for no other knows what was shown; where that
+// is not known the turn goes on.
+func (h *Hub) takeBack(ctx context.Context, p Principal, m Message, lane Lane) error {
+	if !h.DeleteStops || lane.Turn == 0 || m.From.ID != "" && lane.Owner != p.ID {
+		return nil
+	}
+	asked, folds, err := h.askedBy(ctx, lane)
+	if err != nil || !slices.Contains(asked, m.ID) {
+		return err
+	}
+	if !h.untold(lane, m.ID, asked, folds) {
+		return nil
+	}
+	// Its own mark: that of the event may say that the message was on its way
+	// from the slot into the turn.
+	if _, err := h.Store.Stop(ctx, Stop{Key: m.Key, Dedupe: m.Dedupe + ":turn", Only: lane.Turn, Keep: true}); err != nil {
+		return fmt.Errorf("store stop: %w", err)
+	}
+	h.nudge(m.Key, nil)
+	return nil
+}
+
+// askedBy are the messages that the open turn was asked by; folds counts the
+// follow-ups among them that joined it.
+func (h *Hub) askedBy(ctx context.Context, lane Lane) (asked []MessageID, folds int, err error) {
+	rows, err := h.Store.Rows(ctx, lane.Key, lane.Gen, max(0, lane.Seq-transcriptRows), 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read rows: %w", err)
+	}
+	for _, r := range rows {
+		if r.Turn != lane.Turn || r.Type != RowUser && r.Type != RowFold {
+			continue
+		}
+		folds += boolInt(r.Type == RowFold)
+		for _, in := range rowInputs(r) {
+			if in.Retry == 0 { // a retry stands for the messages it sends again
+				asked = append(asked, in.msgs()...)
+			}
+		}
+	}
+	return asked, folds, nil
+}
+
+// untold stops the open turn here if all that it was asked by is gone now and
+// nothing of it was shown, and reports whether it is to be stopped.
+func (h *Hub) untold(lane Lane, gone MessageID, asked []MessageID, folds int) bool {
+	a := h.actorOf(lane.Key)
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.active == nil || a.active.number < lane.Turn {
+		// Begun in this moment: the actor reads in the store that it is stopped.
+		return lane.Nonce == h.Nonce && lane.Attempts == 0 && len(asked) == 1
+	}
+	return a.active.number == lane.Turn && a.active.takeBack(gone, asked, folds)
+}
+
+// takeBack notes that a message the turn was asked by is gone. When all are, no
+// other is about to join and the first request has shown nothing, the turn is
+// cancelled. Any goroutine.
+func (t *Turn) takeBack(gone MessageID, asked []MessageID, folds int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone == nil {
+		t.gone = map[MessageID]bool{}
+	}
+	t.gone[gone] = true
+	for _, id := range asked {
+		if !t.gone[id] {
+			return false
+		}
+	}
+	if !t.first || len(t.joins) > 0 || t.folds != folds {
+		return false
+	}
+	t.cancel(ErrStopped)
+	return true
+}

@@ -31,6 +31,9 @@ type Options struct {
 	StopWords  []string      // a message that is exactly one of them is /stop
 	SteerFrom  string        // owner | participants
 	Together   bool          // queue.together
+	// DeleteStops: deleting what a turn was asked by stops it, while nothing of it
+	// was shown (D2).
+	DeleteStops bool
 	// Notify says what rings in a session; nil: what is important.
 	Notify func(Key) Notify
 	// Progress says what a session's chat sees of tool calls; nil: all of them.

@@ -47,6 +47,8 @@ type Turn struct {
 	newest  time.Time
 	author  UserID
 	joins   []Entry
+	folds   int                // follow-ups taken from joins
+	gone    map[MessageID]bool // messages it was asked by that were deleted
 	request context.CancelCauseFunc
 	steers  int // waiting for this turn
 	waiting int // in the slot
@@ -343,6 +345,7 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 	joins := t.joins
 	t.joins = nil
 	may := t.first
+	t.folds += len(joins)
 	t.mu.Unlock()
 	if len(joins) == 0 {
 		return false, nil

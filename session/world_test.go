@@ -47,6 +47,9 @@ type set struct {
 	wrap    func(session.Store) session.Store // between the hub and the store; nil = nothing
 
 	together bool
+	deletes  bool          // DeleteStops
+	join     time.Duration // JoinWindow
+	hook     storetest.Hook
 }
 
 // everyone lets everybody talk; root is an admin.
@@ -70,16 +73,20 @@ func play(t *testing.T, s set, f func(w *world)) {
 		w.access = session.NewAccess(inner, s.policy)
 		st := &storetest.Faulty{Store: inner, Hook: func(point string, when storetest.When) storetest.Fault {
 			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.faults == nil {
+			hook := w.faults
+			w.mu.Unlock()
+			if s.hook != nil {
+				hook = s.hook
+			}
+			if hook == nil {
 				return storetest.None
 			}
-			return w.faults(point, when)
+			return hook(point, when) // it may call the hub
 		}}
 		w.hub = session.NewHub(t.Context(), session.Options{
 			Store: st, Agent: w.agent, Outbox: w.out, Access: w.access, Nonce: "life1",
 			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify },
-			Progress: func(session.Key) session.Progress { return s.progress }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together,
+			Progress: func(session.Key) session.Progress { return s.progress }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together, DeleteStops: s.deletes, JoinWindow: s.join,
 			Observe:  func(session.Key) int { return s.observe },
 			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
@@ -327,8 +334,8 @@ func (s *signs) of(m session.Message) session.FateState {
 // agent holds every turn open until it is cancelled or told to end.
 type agent struct {
 	end   chan session.Outcome
-	stops atomic.Int32 // times its jobs were ended
-	turn  atomic.Pointer[session.Turn]
+	turn  atomic.Pointer[session.Turn] // the newest
+	stops atomic.Int32                 // times its jobs were ended
 }
 
 func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {

@@ -110,6 +110,8 @@ func (s *script) set(words []string) (err error) {
 			s.conf.time, err = time.ParseDuration(v)
 		case "together":
 			s.conf.together = v == "true"
+		case "delete_stops":
+			s.conf.deletes = v == "true"
 		case "skip":
 			s.conf.skip = v == "true"
 		case "shared":

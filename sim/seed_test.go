@@ -394,6 +394,9 @@ func (s *schedule) event(kind string) {
 		if id, ok := s.recent(); ok {
 			m := s.message("alice", "/cancel")
 			m.ReplyTo = id
+			if s.rng.IntN(2) == 0 { // D1, D2
+				m.Kind, m.ID, m.Text, m.Dedupe = session.KindDelete, id, "", "d:room:"+string(id)
+			}
 			s.deliver(m)
 		}
 	case "press":

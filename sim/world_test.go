@@ -65,6 +65,7 @@ type config struct {
 	yield    time.Duration
 	skip     bool
 	together bool
+	deletes  bool // stop
 	from     string
 	onEnd    string
 	drain    time.Duration
@@ -77,7 +78,7 @@ type config struct {
 
 func defaults() config {
 	return config{
-		mode: steer.Steer, join: time.Second, yield: 5 * time.Second, skip: true, from: "owner", onEnd: "turn",
+		mode: steer.Steer, join: time.Second, yield: 5 * time.Second, skip: true, deletes: true, from: "owner", onEnd: "turn",
 		drain: 20 * time.Second, steps: 60, time: time.Hour, ttl: 5 * time.Second,
 	}
 }
@@ -129,7 +130,7 @@ func (w *world) start() {
 		Store: st, Agent: l, Outbox: w.out,
 		Access: session.NewAccess(st, map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"*"}, Admins: []string{"root"}}}),
 		Nonce:  nonce, Mode: func(session.Key) steer.Mode { return w.conf.mode }, JoinWindow: w.conf.join,
-		StopWords: []string{"stop", "halt", "cancel"}, SteerFrom: w.conf.from, Together: w.conf.together,
+		StopWords: []string{"stop", "halt", "cancel"}, SteerFrom: w.conf.from, Together: w.conf.together, DeleteStops: w.conf.deletes,
 		Observe:  func(session.Key) int { return w.conf.observe },
 		LeaseTTL: w.conf.ttl, JobsOnEnd: w.conf.onEnd, HistoryBytes: 1 << 20, Log: log,
 	})

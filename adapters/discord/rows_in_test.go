@@ -30,6 +30,20 @@ func rowDeletedQueued(w *world, g *golden) {
 func rowDeletedRunning(w *world, g *golden) {
 	g.all()
 	g.stored(`say dm ann #1 "build the report"`, `delete dm ann #1`)
+	// It stopped the task: nothing is sent, and the sign is gone with the message
+	// (10008).
+	v := session.View{Key: keyOf(dm, ""), Turn: 1, Rev: 1, Asked: session.MessageID(g.id(1))}
+	w.a.Show(v)
+	v.Rev, v.Done, v.End = 2, true, session.EndStopped
+	w.a.Show(v)
+	if err := w.sign(v.Key, 1, session.FateStopped, g.id(1)); err != nil {
+		w.t.Errorf("sign: %v", err)
+	}
+	if err := w.a.Close(w.ctx); err != nil { // waits for what is shown
+		w.t.Error(err)
+	}
+	g.sent(dm)
+	// It came too late for that: the answer hangs on a message that is gone.
 	if _, err := w.say(keyOf(dm, ""), "f", session.Outgoing{Markdown: "the report", ReplyTo: session.MessageID(g.id(1))}); err != nil {
 		w.t.Error(err)
 	}

@@ -165,7 +165,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	p.hub = session.NewHub(ctx, session.Options{
 		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Routes: p.routes, Nonce: nonce,
 		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
-		Together: c.Queue.Together, Notify: c.notifyOf, Progress: c.progressOf, Observe: c.observeOf,
+		Together: c.Queue.Together, DeleteStops: c.Input.DeleteStops, Notify: c.notifyOf, Progress: c.progressOf, Observe: c.observeOf,
 		LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
 		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
 	})

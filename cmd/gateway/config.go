@@ -142,8 +142,9 @@ type SteerConf struct {
 
 // Input is what counts as one input.
 type Input struct {
-	JoinWindow Duration `yaml:"join_window"`
-	StopWords  []string `yaml:"stop_words"`
+	JoinWindow  Duration `yaml:"join_window"`
+	StopWords   []string `yaml:"stop_words"`
+	DeleteStops bool     `yaml:"delete_stops"`
 }
 
 // Queue is how queued messages begin turns.
@@ -222,7 +223,7 @@ func Defaults() Config {
 		Workspace:     Workspace{Dir: "data/workspace"},
 		Sessions:      Sessions{Group: "shared"},
 		Steer:         SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},
-		Input:         Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}},
+		Input:         Input{JoinWindow: Duration(time.Second), StopWords: []string{"stop", "halt", "cancel"}, DeleteStops: true},
 		Notify:        "important",
 		Progress:      "all",
 		Tools:         Tools{Terminal: Terminal{Timeout: Duration(120 * time.Second)}},
