@@ -273,7 +273,7 @@ func (s *Server) guildLocked(id string) map[string]any {
 	return map[string]any{"id": id, "name": "guild", "unavailable": false, "owner_id": "1", "channels": channels, "threads": threads,
 		"roles": []any{everyone}, "members": []any{s.memberLocked(BotID)}, "member_count": len(s.users) + 1, "features": []any{}, "emojis": []any{},
 		"stickers": []any{}, "joined_at": joined, "large": false, "voice_states": []any{}, "presences": []any{}, "stage_instances": []any{},
-		"guild_scheduled_events": []any{}, "preferred_locale": "en-US"}
+		"guild_scheduled_events": []any{}, "preferred_locale": "en-US", "premium_tier": s.tiers[id]}
 }
 
 func (s *Server) resumeLocked(c *conn, id string, seq int) {

@@ -88,7 +88,7 @@ func (s *Server) interact(kind int, channel, user string, more map[string]any) s
 	}
 	e := map[string]any{"id": i.id, "application_id": AppID, "type": kind, "token": i.token, "channel_id": channel, "version": 1,
 		"entitlements": []any{}, "authorizing_integration_owners": map[string]any{}, "locale": "en-US", "app_permissions": "2248473465835073",
-		"attachment_size_limit": 10 << 20}
+		"attachment_size_limit": s.fileMostLocked(channel)}
 	for k, v := range more {
 		e[k] = v
 	}

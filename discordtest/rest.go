@@ -61,7 +61,7 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if no == nil && formed {
-		no = s.takeLocked(files)
+		no = s.takeLocked(path, files)
 	} else if no == nil {
 		no = &refusal{status: 400, code: 50035, message: "Invalid Form Body"}
 	}

@@ -36,7 +36,8 @@ type Server struct {
 	// refused. Set before use.
 	Limit  int
 	Window time.Duration
-	// FileMost is how many bytes a file may have; 0 = 10 MiB. Set before use.
+	// FileMost is how many bytes a file may have; 0 = 10 MiB, or what the guild's
+	// boosts give (Boost). Set before use.
 	FileMost int
 
 	mu       sync.Mutex
@@ -53,6 +54,7 @@ type Server struct {
 	onGet    func(map[string]any)
 	out      map[string]bool        // guilds that are unavailable
 	kicked   map[string]bool        // guilds the bot was thrown out of
+	tiers    map[string]int         // boost levels of guilds
 	sends    map[string][]time.Time // by channel, within Window
 	uploaded []File                 // the files of the call being done
 	invalid  int                    // answers that Discord counts against the bot's address
@@ -175,7 +177,7 @@ func New() *Server {
 		changed: make(chan struct{}), users: map[string]User{}, channels: map[string]*Channel{},
 		messages: map[string][]*Message{}, nonces: map[string]nonce{}, files: map[string][]byte{},
 		asked: map[string]*interaction{}, sessions: map[string]*session{}, roles: map[string][]string{}, dms: map[string]string{},
-		out: map[string]bool{}, kicked: map[string]bool{}, sends: map[string][]time.Time{}, logins: 1000,
+		out: map[string]bool{}, kicked: map[string]bool{}, tiers: map[string]int{}, sends: map[string][]time.Time{}, logins: 1000,
 	}
 }
 

@@ -13,10 +13,37 @@ import (
 
 const (
 	// bodyMost is how much of a call is read.
-	bodyMost = 64 << 20
+	bodyMost = 128 << 20
 	// fileMost is Discord's limit of each file where nobody pays for more.
 	fileMost = 10 << 20
 )
+
+// fileMosts are the limits by a guild's boost level.
+var fileMosts = [4]int{fileMost, fileMost, 50 << 20, 100 << 20}
+
+// Boost sets a guild's boost level, 0 to 3, and tells of it.
+func (s *Server) Boost(guild string, tier int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tiers[guild] = tier
+	o := s.guildLocked(guild)
+	for _, only := range []string{"channels", "threads", "members", "member_count", "joined_at", "large", "voice_states", "presences",
+		"stage_instances", "guild_scheduled_events", "unavailable"} {
+		delete(o, only) // of GUILD_CREATE
+	}
+	s.dispatchLocked("GUILD_UPDATE", o)
+}
+
+// fileMostLocked is the limit of each file sent to a channel.
+func (s *Server) fileMostLocked(channel string) int {
+	if s.FileMost != 0 {
+		return s.FileMost
+	}
+	if c := s.channels[channel]; c != nil && c.Guild != "" {
+		return fileMosts[s.tiers[c.Guild]]
+	}
+	return fileMost
+}
 
 // A File is one part of a multipart call, as it came.
 type File struct {
@@ -50,12 +77,10 @@ func readForm(data []byte, boundary string) (payload []byte, files []File, ok bo
 	}
 }
 
-// takeLocked takes the files of the call being done.
-func (s *Server) takeLocked(files []File) *refusal {
-	most := s.FileMost
-	if most == 0 {
-		most = fileMost
-	}
+// takeLocked takes the files of the call being done, which is to a channel.
+func (s *Server) takeLocked(path string, files []File) *refusal {
+	channel, _, _ := strings.Cut(strings.TrimPrefix(path, "channels/"), "/")
+	most := s.fileMostLocked(channel)
 	for _, f := range files {
 		if len(f.Data) > most {
 			return &refusal{status: http.StatusRequestEntityTooLarge, code: 40005, message: "Request entity too large"}

@@ -3,6 +3,7 @@ package discordtest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -93,11 +94,21 @@ func TestUpload(t *testing.T) {
 			t.Errorf("%s: %d %v", c.name, status, o)
 		}
 	}
+	// Without a limit of its own the guild's boosts say how much is taken.
+	s.FileMost = 0
+	s.AddChannel(Channel{ID: "1", Guild: "9"})
+	for _, c := range []struct{ tier, status int }{{0, 413}, {1, 413}, {2, 200}} {
+		s.Boost("9", c.tier)
+		last := strings.Replace(call, `"a"`, fmt.Sprintf(`"t%d"`, c.tier), 1)
+		if status, o := upload(t, url, last, make([]byte, fileMost+1), [2]string{"files[0]", "a"}); status != c.status || status != 200 && o["code"] != 40005.0 {
+			t.Errorf("tier %d: %d %v", c.tier, status, o)
+		}
+	}
 	s.AddChannel(Channel{ID: "1", Guild: "9", NoFiles: true})
 	if status, o := upload(t, url, other, []byte("x"), [2]string{"files[0]", "a"}); status != 403 || o["code"] != 50013.0 {
 		t.Errorf("files forbidden: %d %v", status, o)
 	}
-	if n := len(s.Bot("1")); n != 1 {
-		t.Errorf("%d messages; want 1", n)
+	if n := len(s.Bot("1")); n != 2 {
+		t.Errorf("%d messages; want 2", n)
 	}
 }

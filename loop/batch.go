@@ -172,7 +172,7 @@ func (r *runner) call(ctx context.Context, c session.Call) (callRow, *session.Ou
 		return callRow{}, &session.Outcome{Err: err}
 	}
 	began := time.Now()
-	run := r.l.Tools.Start(ctx, ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin(), Sends: r.t.SendsFiles()})
+	run := r.l.Tools.Start(ctx, ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin(), Sends: r.t.SendsFiles(), SendMost: r.t.FileMost()})
 	r.showStarted(c, began)
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()

@@ -14,7 +14,10 @@ import (
 func TestFilesGoWithTheirRow(t *testing.T) {
 	send := ToolSpec{Name: "send", Schema: json.RawMessage(`{}`)}
 	var key string
-	b := &toolbox{specs: []ToolSpec{send}, rule: func(ToolCall) ToolResult {
+	b := &toolbox{specs: []ToolSpec{send}, rule: func(c ToolCall) ToolResult {
+		if c.SendMost != 4242 {
+			t.Errorf("the tool is told that a file may have %d bytes; want what the platform says", c.SendMost)
+		}
 		return ToolResult{Body: "it goes", Files: []session.File{{Path: "a.txt", Name: "a.txt", Caption: "see " + key}}}
 	}}
 	m := &model{name: "m", rule: func(n int, r Request, _ func(Delta)) (Reply, error) {

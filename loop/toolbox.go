@@ -26,6 +26,8 @@ type ToolCall struct {
 	Person session.Person
 	Admin  bool
 	Sends  bool // files can be sent to this chat
+	// SendMost is how many bytes such a file may have, 0 = not known.
+	SendMost int64
 }
 
 // A ToolResult is what a call gave: final text, cut to size, not yet

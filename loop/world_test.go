@@ -188,6 +188,7 @@ func (s *stage) everything() string {
 }
 
 func (s *stage) Name() session.PlatformName        { return "fake" }
+func (s *stage) FileMost(session.Key) int64        { return 4242 }
 func (s *stage) Parts(o session.Outgoing) [][]byte { return [][]byte{[]byte(o.Markdown)} }
 func (s *stage) Send(context.Context, session.Part) (session.MessageID, error) {
 	panic("the outbox sends")

@@ -51,6 +51,13 @@ type FileSender interface {
 	FileParts(o Outgoing) [][]byte
 }
 
+// A FileLimiter is a FileSender whose limit is not the same in all chats.
+type FileLimiter interface {
+	// FileMost is how many bytes a file may have that is sent to key's chat, as far
+	// as is known now. It does no I/O.
+	FileMost(key Key) int64
+}
+
 // A Forgetful platform drops what it remembers of a session that was deleted.
 type Forgetful interface{ Forget(key Key) }
 

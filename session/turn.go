@@ -142,6 +142,15 @@ func (t *Turn) SendsFiles() bool {
 	return ok
 }
 
+// FileMost is how many bytes a file may have that is sent to the turn's chat, 0
+// where the platform does not say.
+func (t *Turn) FileMost() int64 {
+	if p, ok := t.a.plat.(FileLimiter); ok {
+		return p.FileMost(t.a.key)
+	}
+	return 0
+}
+
 // Nonce names this process as the owner of jobs.
 func (t *Turn) Nonce() string { return t.h.Nonce }
 

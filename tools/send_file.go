@@ -9,7 +9,8 @@ const (
 	sendText   = "Send a file of the workspace to the chat, for example a report you made. The caption is shown with it."
 	sendSchema = `{"type":"object","properties":{"path":{"type":"string"},"caption":{"type":"string"}},"required":["path"],"additionalProperties":false}`
 
-	// maxSend is what the platforms take from a bot (Telegram's cloud API: 50 MB).
+	// maxSend is what a chat takes from a bot whose platform does not say how much
+	// (Telegram's cloud API: 50 MB).
 	maxSend = 50 << 20
 	// maxCaption is the longest caption any platform shows below a file, with room
 	// for what a send may put before it.
@@ -53,11 +54,15 @@ func (s *Set) runSend(ctx context.Context, c Call, a sendArgs) output {
 		return failf("%s", wrong)
 	}
 	f.Close()
+	most := c.SendMost
+	if most == 0 {
+		most = maxSend
+	}
 	switch {
 	case info.Size() == 0:
 		return failf(wordSendEmpty, quote(rel))
-	case info.Size() > maxSend:
-		return failf(wordSendTooBig, quote(rel), info.Size(), maxSend)
+	case info.Size() > most:
+		return failf(wordSendTooBig, quote(rel), info.Size(), most)
 	case len(a.Caption) > maxCaption:
 		return failf(wordSendCaption, len(a.Caption), maxCaption)
 	}

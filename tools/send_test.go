@@ -22,8 +22,9 @@ func TestSendFile(t *testing.T) {
 	if err := os.Truncate(large, maxSend+1); err != nil {
 		t.Fatal(err)
 	}
+	most := int64(0)
 	send := func(sends bool, kv ...any) Result {
-		r := s.Start(t.Context(), Call{Name: "send_file", Dir: dir, Sends: sends, Args: args(t, kv...)})
+		r := s.Start(t.Context(), Call{Name: "send_file", Dir: dir, Sends: sends, SendMost: most, Args: args(t, kv...)})
 		wait(t, r.Done(), "send_file")
 		return r.Result()
 	}
@@ -51,5 +52,14 @@ func TestSendFile(t *testing.T) {
 	want := []SentFile{{Path: "out/report.txt", Name: "report.txt", Caption: "the report"}}
 	if got.Failed || !slices.Equal(got.Files, want) {
 		t.Errorf("got %+v; want %+v", got, want)
+	}
+	// A chat may take less than others, or more.
+	most = 6
+	if got := send(true, "path", "out/report.txt"); !got.Failed || !strings.Contains(got.Body, fmt.Sprintf(wordSendTooBig, quote("out/report.txt"), 7, most)) {
+		t.Errorf("got %+v; want it too large for this chat", got)
+	}
+	most = maxSend + 1
+	if got := send(true, "path", "large"); got.Failed {
+		t.Errorf("got %+v; want it sent where so much is taken", got)
 	}
 }

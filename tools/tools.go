@@ -39,6 +39,7 @@ type Call struct {
 	Dir      string          // absolute workspace directory of this session; exists
 	Admin    bool            // the turn's principal is an admin
 	Sends    bool            // files can be sent to the chat of this session
+	SendMost int64           // bytes such a file may have there, 0 = maxSend
 	Person   string          // platform:userid
 	Progress func(tail string)
 	// Progress may be nil. It gets the last output of a running call as people may see it (Visible), at most

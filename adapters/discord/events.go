@@ -45,6 +45,8 @@ func (l *link) take(e *discordgo.Event) error {
 		l.ready.Store(true)
 	case "GUILD_CREATE":
 		return l.takeGuild(e.RawData)
+	case "GUILD_UPDATE":
+		return l.boostGuild(e.RawData)
 	case "GUILD_DELETE":
 		return l.loseGuild(e.RawData)
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":

@@ -15,11 +15,12 @@ import (
 const outageWait = 20 * time.Second
 
 // guilds are those of which something is to be known: the ones that are out for
-// a while (everything of theirs is kept) and the ones that threw the bot out
-// (D21).
+// a while (everything of theirs is kept), the ones that threw the bot out (D21),
+// and how far the others are boosted.
 type guilds struct {
-	mu   sync.Mutex
-	lost map[string]lostGuild
+	mu    sync.Mutex
+	lost  map[string]lostGuild
+	tiers map[string]int // premium_tier, those above 0
 }
 
 // A lostGuild is one that nothing is heard from.
@@ -57,6 +58,39 @@ func (g *guilds) get(id string) (out, gone bool) {
 	return ok && l.out, ok && !l.out
 }
 
+// boost notes a guild's boost level.
+func (g *guilds) boost(id string, tier int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tiers == nil {
+		g.tiers = make(map[string]int)
+	}
+	if g.tiers[id] = tier; tier == 0 {
+		delete(g.tiers, id)
+	}
+}
+
+func (g *guilds) tier(id string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tiers[id]
+}
+
+// boostGuild reads what has changed of a guild.
+func (l *link) boostGuild(raw json.RawMessage) error {
+	var g struct {
+		ID   string `json:"id"`
+		Tier *int   `json:"premium_tier"`
+	}
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return err
+	}
+	if g.Tier != nil {
+		l.a.guilds.boost(g.ID, *g.Tier)
+	}
+	return nil
+}
+
 // takeGuild reads a guild that is there: at the start, after an outage, after
 // the bot was let in. What was said meanwhile in channels that have no cursor is
 // read from the newest message there was before (D14).
@@ -67,6 +101,7 @@ func (l *link) takeGuild(raw json.RawMessage) error {
 		Unavailable bool      `json:"unavailable"`
 		Channels    []channel `json:"channels"`
 		Threads     []channel `json:"threads"`
+		Tier        int       `json:"premium_tier"`
 	}
 	if err := json.Unmarshal(raw, &g); err != nil {
 		return err
@@ -74,6 +109,7 @@ func (l *link) takeGuild(raw json.RawMessage) error {
 	if g.Unavailable {
 		return l.loseGuild(raw)
 	}
+	a.guilds.boost(g.ID, g.Tier)
 	lost, was := a.guilds.find(g.ID)
 	since := l.horizon
 	if was && lost.since != "" && (since == "" || before(lost.since, since)) {

@@ -24,14 +24,38 @@ import (
 
 const (
 	// uploadMost is how large a file a bot may send, in bytes: Discord's limit of
-	// each file where nobody pays for more. A server's boosts raise it, but that is
-	// not asked for.
-	uploadMost = 10 << 20
+	// each file where nobody pays for more. A server's boosts raise it, at level 2
+	// and at level 3.
+	uploadMost  = 10 << 20
+	uploadMost2 = 50 << 20
+	uploadMost3 = 100 << 20
 	// uploadRate is the slowest line that is waited for, in bytes a second.
 	uploadRate = 64 << 10
 )
 
-var _ session.FileSender = (*Adapter)(nil)
+var (
+	_ session.FileSender  = (*Adapter)(nil)
+	_ session.FileLimiter = (*Adapter)(nil)
+)
+
+// FileMost is the limit of a session's channel.
+func (a *Adapter) FileMost(key session.Key) int64 { return a.uploadLimit(target(key), key) }
+
+// uploadLimit is how many bytes a file may have in a channel, which a session
+// writes to: its own, or the one its thread is in.
+func (a *Adapter) uploadLimit(to string, key session.Key) int64 {
+	c, ok := a.places.get(to)
+	if !ok { // a thread that no event has told of
+		c, _ = a.places.get(string(key.Chat))
+	}
+	switch tier := a.guilds.tier(c.GuildID); {
+	case tier >= 3:
+		return uploadMost3
+	case tier == 2:
+		return uploadMost2
+	}
+	return uploadMost
+}
 
 // FileParts makes the payloads of a message with files. Each file is a message,
 // with its words above it if they fit there, else behind it; what is said to all
@@ -127,7 +151,7 @@ func (a *Adapter) postFile(ctx context.Context, to string, key session.Key, p pa
 	if err != nil {
 		return "", &fileError{wordsFileGone(name), fmt.Errorf("discord: open file to send: %w", err)}
 	}
-	body, err := newForm(a.outMessage(p, nonce), name, r, size)
+	body, err := newForm(a.outMessage(p, nonce), name, r, size, a.uploadLimit(to, key))
 	if err != nil {
 		_ = r.Close() // nothing was read
 		return "", err
@@ -166,12 +190,12 @@ type form struct {
 	closed atomic.Bool
 }
 
-// newForm checks a file's size and makes the form around it. The error may be a
-// *fileError.
-func newForm(m outMessage, name string, file io.ReadCloser, size int64) (*form, error) {
+// newForm checks a file's size against the most there may be and makes the form
+// around it. The error may be a *fileError.
+func newForm(m outMessage, name string, file io.ReadCloser, size, most int64) (*form, error) {
 	switch {
-	case size > uploadMost:
-		return nil, &fileError{wordsFileTooBig(name, size), fmt.Errorf("discord: file of %d bytes", size)}
+	case size > most:
+		return nil, &fileError{wordsFileTooBig(name, size, most), fmt.Errorf("discord: file of %d bytes", size)}
 	case size <= 0:
 		return nil, &fileError{wordsFileEmpty(name), errors.New("discord: file of no bytes")}
 	}

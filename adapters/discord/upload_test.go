@@ -283,7 +283,7 @@ func TestFileBreaksOff(t *testing.T) {
 func TestFileClosedEarly(t *testing.T) {
 	early := errors.New("timeout")
 	for _, closed := range []bool{false, true} {
-		f, err := newForm(outMessage{}, "a", &leaf{iotest.ErrReader(os.ErrClosed), newShelf()}, 5)
+		f, err := newForm(outMessage{}, "a", &leaf{iotest.ErrReader(os.ErrClosed), newShelf()}, 5, uploadMost)
 		if err != nil {
 			t.Fatal(err)
 		}

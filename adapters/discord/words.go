@@ -153,10 +153,12 @@ func wordsFate(state session.FateState, step int) string {
 
 // Of files that cannot be sent; names are plain ones (sentName).
 
-func wordsFileTooBig(name string, size int64) string {
-	return fmt.Sprintf("(%s is %s, and Discord takes %s at most: it stays in the workspace)", code(name, 40), sizeOf(size), sizeOf(uploadMost))
+func wordsFileTooBig(name string, size, most int64) string {
+	return fmt.Sprintf("(%s is %s, and Discord takes %s at most: it stays in the workspace)", code(name, 40), sizeOf(size), sizeOf(most))
 }
 
+// wordsFileTooLarge is for what Discord itself refuses, whatever is known of the
+// server: it names the limit that holds everywhere.
 func wordsFileTooLarge(name string, size int64) string {
 	return fmt.Sprintf("(%s, %s, is too large for Discord, whose limit is %s: it stays in the workspace)", code(name, 40), sizeOf(size), sizeOf(uploadMost))
 }

@@ -53,7 +53,7 @@ func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
 	platform, account := c.Person.Known(c.Key)
 	return running{b.set.Start(ctx, tools.Call{
 		ID: c.Call.ID, Name: c.Call.Name, Args: json.RawMessage(c.Call.Args), Session: c.Key.String(), Dir: dir,
-		Admin: c.Admin, Sends: c.Sends, Person: fmt.Sprintf("%s:%s", platform, account),
+		Admin: c.Admin, Sends: c.Sends, SendMost: c.SendMost, Person: fmt.Sprintf("%s:%s", platform, account),
 	})}
 }
 
