@@ -79,6 +79,49 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 	return err
 }
 
+// Spent reports whether the button of a press that was delivered has had its
+// effect, or can have none any more: it may be taken away. A button that somebody
+// pressed in vain who may not press it is not spent, nor are those of the running
+// view. An error means that it is not known.
+func (h *Hub) Spent(ctx context.Context, m Message) (bool, error) {
+	verb, arg, _ := strings.Cut(m.Button, ":")
+	n, _ := strconv.ParseInt(arg, 10, 64)
+	if verb == "stop" || verb == "pending" {
+		return false, nil
+	}
+	lane, err := h.Store.Load(ctx, m.Key)
+	if err != nil {
+		return false, fmt.Errorf("load session: %w", err)
+	}
+	if verb == "retry" {
+		if slices.ContainsFunc(lane.Slot, func(e Entry) bool { return decodeInput(e).Retry == n }) {
+			return true, nil // it waits to be sent again
+		}
+		fates, err := h.Store.Fates(ctx, m.Key, 0)
+		if err != nil {
+			return false, fmt.Errorf("read fates: %w", err)
+		}
+		return !slices.ContainsFunc(fates, func(f Fate) bool {
+			return f.Turn == n && (f.State == FateFailed || f.State == FateStopped)
+		}), nil
+	}
+	for _, e := range lane.Slot {
+		if e.Ticket == n {
+			switch verb { // it waits still
+			case "drop":
+				return false, nil
+			case "run":
+				return !e.Held, nil
+			case "queue":
+				return !e.Held && e.Want == steer.Queue, nil
+			case "now":
+				return e.Want == steer.Steer && e.Turn == lane.Turn, nil
+			}
+		}
+	}
+	return true, nil
+}
+
 // deliverReact handles a reaction on a message that waits: its author takes it
 // back, the turn's owner lets it in. Anything else it means nothing, and
 // nothing is said.
