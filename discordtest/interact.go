@@ -69,7 +69,7 @@ func (s *Server) Pick(channel, message, user, customID string, values ...string)
 func (s *Server) component(channel, message, user string, data map[string]any) string {
 	s.mu.Lock()
 	on := map[string]any{"id": message, "channel_id": channel}
-	if m := s.findLocked(channel, message); m != nil {
+	if m := s.shownLocked(channel, message); m != nil {
 		on = s.objectLocked(m)
 	}
 	s.mu.Unlock()
@@ -105,6 +105,18 @@ func (s *Server) interact(kind int, channel, user string, more map[string]any) s
 	}
 	s.dispatchLocked("INTERACTION_CREATE", e)
 	return i.token
+}
+
+// shownLocked finds a message of a channel, also one that only who asked sees.
+func (s *Server) shownLocked(channel, id string) *Message {
+	for _, i := range s.asked {
+		for _, m := range i.private {
+			if m.ID == id && i.channel == channel {
+				return m
+			}
+		}
+	}
+	return s.findLocked(channel, id)
 }
 
 // Age makes an interaction older.
@@ -190,7 +202,7 @@ func (s *Server) ackLocked(id, token string, data []byte, shown bool) (any, *ref
 	case 4, 5:
 		i.original = &Message{ID: s.idLocked(), Channel: i.channel, Author: botUser, Type: 20, Flags: q.Data.Flags | flagLoading, asked: i}
 	case 6, 7:
-		i.original = s.findLocked(i.channel, i.on)
+		i.original = s.shownLocked(i.channel, i.on)
 	}
 	if q.Type == 4 || q.Type == 7 {
 		s.answerLocked(i, q.Data)
@@ -251,7 +263,11 @@ func (s *Server) webhookLocked(method, token string, rest []string, data []byte)
 	}
 	var q outgoing
 	if method == "PATCH" || method == "POST" {
-		if json.Unmarshal(data, &q) != nil || q.Content == nil || *q.Content == "" {
+		if err := json.Unmarshal(data, &q); err != nil {
+			return nil, invalid("content")
+		}
+		keeps := method == "PATCH" && q.Content == nil && q.Components != nil // only the buttons change
+		if !keeps && (q.Content == nil || *q.Content == "") {
 			return nil, invalid("content")
 		}
 		if no := s.checkLocked(&q); no != nil {

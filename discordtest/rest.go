@@ -414,7 +414,9 @@ func (s *Server) changedLocked(m *Message) map[string]any {
 	m.Edits++
 	m.edited = time.Now().UTC().Format(time.RFC3339Nano)
 	o := s.objectLocked(m)
-	s.dispatchLocked("MESSAGE_UPDATE", o)
+	if m.Flags&flagEphemeral == 0 { // of what one person sees nothing is told
+		s.dispatchLocked("MESSAGE_UPDATE", o)
+	}
 	return o
 }
 
