@@ -89,7 +89,14 @@ func (h *Hub) Spent(ctx context.Context, m Message) (bool, error) {
 	if verb == "stop" || verb == "pending" {
 		return false, nil
 	}
-	lane, err := h.Store.Load(ctx, m.Key)
+	key, err := h.Routes.Lane(ctx, m.Key)
+	if err != nil {
+		return false, err
+	}
+	if verb == "resume" {
+		return key.tag() == arg, nil
+	}
+	lane, err := h.Store.Load(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("load session: %w", err)
 	}
@@ -97,7 +104,7 @@ func (h *Hub) Spent(ctx context.Context, m Message) (bool, error) {
 		if slices.ContainsFunc(lane.Slot, func(e Entry) bool { return decodeInput(e).Retry == n }) {
 			return true, nil // it waits to be sent again
 		}
-		fates, err := h.Store.Fates(ctx, m.Key, 0)
+		fates, err := h.Store.Fates(ctx, key, 0)
 		if err != nil {
 			return false, fmt.Errorf("read fates: %w", err)
 		}

@@ -145,8 +145,9 @@ func (t *Turn) SendsFiles() bool {
 // FileMost is how many bytes a file may have that is sent to the turn's chat, 0
 // where the platform does not say.
 func (t *Turn) FileMost() int64 {
-	if p, ok := t.a.plat.(FileLimiter); ok {
-		return p.FileMost(t.a.key)
+	chat := t.h.Routes.Home(t.a.key)
+	if p, ok := t.h.platforms[chat.Platform].(FileLimiter); ok {
+		return p.FileMost(chat)
 	}
 	return 0
 }

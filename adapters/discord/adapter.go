@@ -71,6 +71,9 @@ type Options struct {
 	// speaks to the bot. Without it anyone who can write to the bot can fill the
 	// disk.
 	Files func(ctx context.Context, m session.Message) bool
+	// Spent says whether the button of a press that was delivered may be taken
+	// away; nil = always. Somebody may have pressed it who may not.
+	Spent func(ctx context.Context, m session.Message) (bool, error)
 	// Threads: what mentions the bot in a guild's text channel gets a thread, and
 	// a session, of its own. /thread asks for one in any case.
 	Threads bool
@@ -124,6 +127,8 @@ type Adapter struct {
 	lost     firsts
 	reacted  recent[string] // signs by message
 	lists    lists
+	pressed  chan pressed     // buttons to be taken away
+	spent    recent[[]string] // what was taken away, by message; the fader's
 	shows    shows
 	state    state
 	warnOnce sync.Once
@@ -188,7 +193,8 @@ func New(o Options) (*Adapter, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Adapter{o: o, id: id, log: o.Log.With("platform", "discord"), perUser: o.GroupSessions == "user", timing: realTiming}
+	a := &Adapter{o: o, id: id, log: o.Log.With("platform", "discord"), perUser: o.GroupSessions == "user", timing: realTiming,
+		pressed: make(chan pressed, fadesMost)}
 	a.state.s.LoginsLeft = -1
 	rt := http.RoundTripper(newTransport())
 	if o.HTTPClient != nil && o.HTTPClient.Transport != nil {
@@ -237,6 +243,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 		return nil
 	}
 	beside.Go(func() { a.flushing(ctx) })
+	beside.Go(func() { a.fading(ctx) })
 	return a.supervise(ctx, f)
 }
 

@@ -37,7 +37,7 @@
 // Goroutines: Run supervises on its caller's goroutine and starts one per
 // channel with events, of which 16 work at a time, one per interaction to
 // answer, one for each message whose files are loaded, one for the slash commands
-// and one for the document; it waits for all of them, but not for sessions it had
+// one for the document and one that takes pressed buttons away (fade.go); it waits for all of them, but not for sessions it had
 // to leave behind. Each running turn that is shown has one, which ends with the
 // turn. Close waits for those.
 package discord

@@ -64,6 +64,9 @@ func (l *link) takeInteraction(i *interaction) {
 				return
 			}
 			a.cursors.advance(i.ChannelID, i.ID, true)
+			if k.press {
+				a.fade(k, i, m)
+			}
 		}
 		if !k.press {
 			l.flight.goBeside(func(ctx context.Context) { a.finish(ctx, k, i.GuildID == "") })
@@ -183,10 +186,7 @@ func (a *Adapter) readInteraction(ctx context.Context, i *interaction) (session.
 
 // readPress reads a button that was pressed, or the choice from a menu.
 func (a *Adapter) readPress(i *interaction, m session.Message) (session.Message, bool) {
-	data := i.Data.CustomID
-	if data == menuData && len(i.Data.Values) == 1 {
-		data = i.Data.Values[0]
-	}
+	data := i.id()
 	if i.Message == nil || data == "" {
 		return m, false
 	}

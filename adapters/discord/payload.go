@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"coxswain/adapters/markup"
@@ -51,6 +52,8 @@ type button struct {
 	CustomID string   `json:"custom_id"`
 	Hint     string   `json:"placeholder,omitempty"`
 	Options  []choice `json:"options,omitempty"`
+
+	first bool // it begins a row
 }
 
 type choice struct {
@@ -151,8 +154,9 @@ func buttons(key session.Key, list []session.Button) []row {
 			continue
 		}
 		seen[data] = true
-		all = append(all, button{Type: 2, Style: 2, Label: label, CustomID: data})
+		all = append(all, button{Type: 2, Style: 2, Label: label, CustomID: data, first: b.Row})
 	}
+	apart := mayStandApart(all)
 	if len(all) > buttonsMost {
 		menu := button{Type: 3, CustomID: menuData, Hint: wordsChoose}
 		for _, b := range all {
@@ -163,10 +167,31 @@ func buttons(key session.Key, list []session.Button) []row {
 	var rows []row
 	for len(all) > 0 {
 		n := min(len(all), rowMost)
+		if apart {
+			n = 1 + slices.IndexFunc(all[1:], func(b button) bool { return b.first })
+			if n == 0 {
+				n = len(all)
+			}
+		}
 		rows = append(rows, row{Type: 1, Components: all[:n]})
 		all = all[n:]
 	}
 	return rows
+}
+
+// mayStandApart reports whether each row that is asked for can be one: then the
+// buttons of one message go together when one of them was pressed.
+func mayStandApart(all []button) bool {
+	rows, n := 1, 0
+	for i, b := range all {
+		if b.first && i > 0 {
+			rows, n = rows+1, 0
+		}
+		if n++; n > rowMost || rows > rowMost {
+			return false
+		}
+	}
+	return true
 }
 
 // In sessions of one person within a channel, a button must lead to that

@@ -148,6 +148,14 @@ type interaction struct {
 	} `json:"data"`
 }
 
+// id gives the data of a button, or of the choice from a menu.
+func (i *interaction) id() string {
+	if i.Data.CustomID == menuData && len(i.Data.Values) == 1 {
+		return i.Data.Values[0]
+	}
+	return i.Data.CustomID
+}
+
 // Command types.
 const (
 	commandSlash   = 1

@@ -255,7 +255,7 @@ func (p *parts) platforms() error {
 		p.discord, err = discord.New(discord.Options{
 			Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
 			Door: p.hub, Docs: p.store, Save: p.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
-			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad,
+			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad, Spent: p.hub.Spent,
 			Open: p.files.open, Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
 			Observes: func(k session.Key) bool { return c.observeOf(k) > 0 },
 		})
