@@ -387,10 +387,21 @@ func TestResumeSleepsAndWakes(t *testing.T) {
 		w.reached(annThere)
 		w.deliver(w.at(annThere, "77", "/resume alpha"))
 		w.wantReached(annThere, annThere, "A task runs or waits here")
+		w.deliver(w.at(annThere, "77", "/resume"))
+		press := w.at(annThere, "77", "")
+		press.Kind, press.Button = session.KindPress, w.wantReached(annThere, annThere, "alpha").Buttons[0].Data
+		spent := func(want bool) {
+			w.t.Helper()
+			if got, err := w.hub.Spent(w.t.Context(), press); err != nil || got != want {
+				w.t.Errorf("the button is spent: %v, %v; want %v", got, err, want)
+			}
+		}
+		spent(false)
 		w.finish("b")
 		w.reached(annThere)
 		w.deliver(w.at(annThere, "77", "/resume alpha"))
 		w.wantReached(annHere, annThere, "Here it is: alpha")
+		spent(true)
 		// beta sleeps here; it can be woken, and then alpha sleeps.
 		w.deliver(w.at(annThere, "77", "/resume beta"))
 		w.wantReached(annThere, annThere, "Here it is: beta")
