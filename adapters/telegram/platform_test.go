@@ -18,7 +18,7 @@ type platformRow struct {
 	play     func(g *gate)
 }
 
-var platformRows = slices.Concat(editRows, inputRows, mediaRows, groupRows, channelRows, placeRows, sendRows, floodRows, pollRows, clockRows, pressRows, rowRows)
+var platformRows = slices.Concat(editRows, inputRows, mediaRows, groupRows, channelRows, placeRows, sendRows, floodRows, pollRows, clockRows, pressRows, rowRows, crossRows)
 
 // row runs the rows of one id, each as a subtest that begins with it.
 func row(t *testing.T, id string) {

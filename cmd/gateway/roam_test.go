@@ -28,10 +28,12 @@ const (
 	annDM = "8002000000000000002"
 )
 
-// TestResumeAcrossPlatforms: a task that was begun on Telegram is brought to
-// Discord while its tool runs and steered there; the gateway is killed; the next
-// one answers on Discord, once, as the note says, and Telegram has a session anew.
-func TestResumeAcrossPlatforms(t *testing.T) {
+// TestX5ResumeAcrossPlatforms: a person on Telegram and on Discord is two, with
+// sessions of their own, until they link their accounts (X5). Then a task that was
+// begun on Telegram is brought to Discord while its tool runs and steered there; the
+// gateway is killed; the next one answers on Discord, once, as the note says, and
+// Telegram has a session anew.
+func TestX5ResumeAcrossPlatforms(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		roam(t, "sqlite:"+filepath.Join(t.TempDir(), "data", "gateway.db"))
 	})
@@ -120,18 +122,28 @@ func roam(t *testing.T, url string) {
 		}
 	}
 
+	waitFor(t, func() bool { return dc.Connected() > 0 })
+	tg.Say(alice, alice, "hello")
+	until("answered on Telegram", telegram, "Answered: hello")
+	dc.Say(annDM, annID, "hello there")
+	until("answered on Discord", onDiscord, "Answered: hello there")
+	if n := model.longest(); n != 1 {
+		t.Errorf("a request had %d messages of people; want sessions of their own", n)
+	}
+	dc.Say(annDM, annID, "/resume")
+	until("not linked", onDiscord, "There is no other session of yours")
+
 	tg.Say(alice, alice, "/link")
 	until("a code", telegram, "/link ")
 	code := regexp.MustCompile(`/link ([A-Z0-9]{10})`).FindStringSubmatch(strings.Join(telegram(), " "))[1]
-	waitFor(t, func() bool { return dc.Connected() > 0 })
 	dc.Say(annDM, annID, "/link "+code)
 	until("linked", onDiscord, "You are one person")
 	until("told", telegram, "was linked with alice2 on Discord")
 
 	tg.Say(alice, alice, "build the report")
 	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(dir, "runs")); return err == nil })
-	dc.Say(annDM, annID, "/resume build")
-	until("moved", onDiscord, "Here it is: build the report. Its task runs on")
+	dc.Say(annDM, annID, "/resume hello")
+	until("moved", onDiscord, "Here it is: hello. Its task runs on")
 	until("told where it went", telegram, "This session goes on in Discord")
 	dc.Say(annDM, annID, "use March")
 	waitFor(t, func() bool { // its sign: it waits to go in
@@ -165,6 +177,13 @@ func roam(t *testing.T, url string) {
 type roamModel struct {
 	mu    sync.Mutex
 	noted int
+	most  int // messages of people in a request
+}
+
+func (m *roamModel) longest() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most
 }
 
 func (m *roamModel) notes() int {
@@ -182,6 +201,13 @@ func (m *roamModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	people := 0
+	for _, s := range in.Messages {
+		people += strings.Count(s.Role, "user")
+	}
+	m.mu.Lock()
+	m.most = max(m.most, people)
+	m.mu.Unlock()
 	last := in.Messages[len(in.Messages)-1]
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(text string) {
