@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"coxswain/adapters/bubble"
 	"coxswain/session"
 )
 
@@ -121,7 +122,7 @@ func (l *list) text() string {
 		if first == "" {
 			first = wordsEarlier
 		}
-		b.WriteString("\n“" + first + "” " + wordsFate(s.state, s.step))
+		b.WriteString("\n“" + first + "” " + bubble.Fate(s.state, s.step))
 	}
 	return b.String()
 }

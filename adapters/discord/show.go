@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coxswain/adapters/bubble"
 	"coxswain/session"
 )
 
@@ -286,7 +287,7 @@ func (f *follower) close(ctx context.Context) {
 		if !over {
 			return wordsRestarting
 		}
-		return closingLine(v, f.elapsed(v))
+		return bubble.Closing(v, f.elapsed(v))
 	}
 	wait := &backoff{f.a.timing.editEvery, time.Minute}
 	for n := 0; n < closeTries && f.bubble != "" && ctx.Err() == nil; n++ {

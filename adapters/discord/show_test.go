@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"coxswain/adapters/bubble"
 	"coxswain/discordtest"
 	"coxswain/session"
 )
@@ -188,7 +189,7 @@ func TestNoSigns(t *testing.T) {
 // notes and steps are there all the same.
 func TestBubbleWords(t *testing.T) {
 	v := session.View{Step: 7, Steps: 60, Notes: []session.NoteView{{N: 1, Step: 6, From: "Ann", Sent: true}}}
-	const note = "\n✍️ note 1 from Ann went in at step 6"
+	const note = "\n✍️ note from Ann went in at step 6"
 	counted := []session.ToolView{{Name: "read_file", Args: "c.go", State: session.ToolRunning, Times: 3}}
 	for _, c := range []struct {
 		tools []session.ToolView
@@ -205,7 +206,7 @@ func TestBubbleWords(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{time.Second: "Working · 1 s", 2 * time.Minute: "Still running, 2 min"} {
-		if got := wordsStep(0, 60, d); got != want {
+		if got := bubble.Step(0, 60, d); got != want {
 			t.Errorf("before the first step, after %v: %q; want %q", d, got, want)
 		}
 	}

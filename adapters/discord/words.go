@@ -3,8 +3,8 @@ package discord
 import (
 	"fmt"
 	"strings"
-	"time"
 
+	"coxswain/adapters/bubble"
 	"coxswain/session"
 )
 
@@ -87,69 +87,16 @@ func wordsState(state session.FateState, step int) string {
 	case session.FateStopped:
 		return "💔 stopped"
 	}
-	return wordsFate(state, step)
+	return bubble.Fate(state, step)
 }
 
 func wordsLocked(thread string) string {
 	return "(<#" + thread + "> is closed to me, so the answer is here) "
 }
 
-func wordsWaiting(n int) string { return fmt.Sprintf("Waiting %d", n) }
-
 func wordsSticker(name string) string { return "[sticker: " + name + "]" }
 
 func wordsPoll(question, options string) string { return "[poll: " + question + " (" + options + ")]" }
-
-// wordsTimes says how many calls in a row a line stands for.
-func wordsTimes(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" ×%d", n)
-}
-
-// wordsStep is the first line of a running task's bubble.
-func wordsStep(step, steps int, d time.Duration) string {
-	at := fmt.Sprint(step)
-	if steps > 0 {
-		at += fmt.Sprintf("/%d", steps)
-	}
-	switch {
-	case d >= time.Minute && step == 0:
-		return "Still running, " + span(d)
-	case d >= time.Minute:
-		return "Still running, " + span(d) + ", step " + at
-	case step == 0:
-		return "Working · " + span(d)
-	}
-	return "Step " + at + " · " + span(d)
-}
-
-func wordsNote(n int64, from string, step int, sent bool) string {
-	if from == "" {
-		from = "someone"
-	}
-	if !sent {
-		return fmt.Sprintf("✍️ note %d from %s goes in at step %d", n, from, step)
-	}
-	return fmt.Sprintf("✍️ note %d from %s went in at step %d", n, from, step)
-}
-
-// wordsFate says a state in the list that stands for signs.
-func wordsFate(state session.FateState, step int) string {
-	switch state {
-	case session.FatePending:
-		return "👀 goes in at the next step"
-	case session.FateQueued:
-		return "😴 waits its turn"
-	case session.FateHeld:
-		return "😴 held by /stop"
-	}
-	if step > 0 {
-		return fmt.Sprintf("✍️ went in at step %d", step)
-	}
-	return "✍️ went in"
-}
 
 // Of files that cannot be sent; names are plain ones (sentName).
 
@@ -179,25 +126,4 @@ func wordsFileEmpty(name string) string {
 
 func wordsFileAt(path string) string {
 	return "(files cannot be sent here: it is in the workspace at " + code(printable(path), 60) + ")"
-}
-
-func wordsSteps(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
-}
-
-// span says a time for people: seconds up to a minute, then minutes, then hours.
-func span(d time.Duration) string {
-	switch s := int(d.Round(time.Second) / time.Second); {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600 && s%60 == 0:
-		return fmt.Sprintf("%d min", s/60)
-	case s < 3600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	default:
-		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
-	}
 }

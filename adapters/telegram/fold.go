@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-telegram/bot/models"
 
+	"coxswain/adapters/bubble"
 	"coxswain/adapters/markup"
 	"coxswain/session"
 )
@@ -29,7 +30,7 @@ func (c *composed) fold(tools []session.ToolView) {
 		line.call(ended(tools[first-1]), time.Time{})
 		head := 0
 		if first > 1 { // room for the line that counts those before
-			head = 1 + markup.Units(wordsBefore(countCalls(tools[:first-1])))
+			head = 1 + markup.Units(bubble.Before(countCalls(tools[:first-1])))
 		}
 		if len(lines)+1+min(head, 1) > foldLines || units+1+line.units+head > foldUnits {
 			break
@@ -41,7 +42,7 @@ func (c *composed) fold(tools []session.ToolView) {
 	c.add(plain, "\n")
 	start, at := c.units, len(c.entities)
 	if first > 0 {
-		c.add(plain, wordsBefore(countCalls(tools[:first])))
+		c.add(plain, bubble.Before(countCalls(tools[:first])))
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
 		if c.units > start {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-telegram/bot/models"
 
+	"coxswain/adapters/bubble"
 	"coxswain/adapters/markup"
 	"coxswain/session"
 	"coxswain/telegramtest"
@@ -76,7 +77,7 @@ func TestClosedBubbleKeepsCalls(t *testing.T) {
 	if got := quoteOf(t, c); got != want {
 		t.Errorf("folded:\n%s\nwant\n%s", got, want)
 	}
-	if head := "✓ 3 steps, 1 min 30 s\n✍ note from Ann went in at step 2\n"; c.text != head+want {
+	if head := "✓ 3 steps, 1 min 30 s\n✍️ note from Ann went in at step 2\n"; c.text != head+want {
 		t.Errorf("the whole: %q; want %q before what is folded", c.text, head)
 	}
 	if got := closingText(over(), time.Second); quoteOf(t, got) != "" || got.text != "✓ 3 steps, 1 s" {
@@ -117,7 +118,7 @@ func TestClosedBubbleIsBounded(t *testing.T) {
 				t.Errorf("%d lines of %d units; want %d lines and at most %d units", len(lines), n, c.lines, foldUnits)
 			}
 			first, isCount := lines[0], strings.HasPrefix(lines[0], "…")
-			if want := wordsBefore(c.before); isCount != (c.before > 0) || isCount && first != want {
+			if want := bubble.Before(c.before); isCount != (c.before > 0) || isCount && first != want {
 				t.Errorf("begins with %q; before it are %d", first, c.before)
 			}
 			if last := lines[len(lines)-1]; !strings.HasPrefix(last, fmt.Sprintf("✓ tool n%d", c.calls)) {
@@ -138,7 +139,7 @@ func TestBubbleWithoutCalls(t *testing.T) {
 		w.a.Show(v)
 		w.settle(4*time.Minute + 5*time.Second)
 		m := w.api.Messages(ann)[0]
-		if want := "Still running, 4 min, step 7/60\n✍ note from Ann went in at step 6"; m.Text != want {
+		if want := "Still running, 4 min, step 7/60\n✍️ note from Ann went in at step 6"; m.Text != want {
 			t.Errorf("bubble %q; want %q", m.Text, want)
 		}
 		if fmt.Sprint(m.Keyboard) != "[[{Stop stop:17} {Waiting 2 pending}]]" {
@@ -147,7 +148,7 @@ func TestBubbleWithoutCalls(t *testing.T) {
 		v.Rev, v.Done, v.End = 2, true, session.EndAnswered
 		w.a.Show(v)
 		w.settle(time.Minute)
-		if m := w.api.Messages(ann)[0]; m.Text != "✓ 7 steps, 4 min 5 s\n✍ note from Ann went in at step 6" || len(m.Entities) != 0 {
+		if m := w.api.Messages(ann)[0]; m.Text != "✓ 7 steps, 4 min 5 s\n✍️ note from Ann went in at step 6" || len(m.Entities) != 0 {
 			t.Errorf("at the end: %+v", m)
 		}
 	})
@@ -174,7 +175,7 @@ func TestWordsStep(t *testing.T) {
 		{7, 60, time.Minute, "Still running, 1 min, step 7/60"},
 		{7, 0, 4*time.Minute + 30*time.Second, "Still running, 4 min 30 s, step 7"},
 	} {
-		if got := wordsStep(c.step, c.steps, c.d); got != c.want {
+		if got := bubble.Step(c.step, c.steps, c.d); got != c.want {
 			t.Errorf("%d/%d after %v: %q; want %q", c.step, c.steps, c.d, got, c.want)
 		}
 	}

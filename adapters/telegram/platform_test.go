@@ -9,7 +9,7 @@ import (
 )
 
 // The platform suite: one row for each situation that the platform can bring
-// about, T1 to T37. A row replays what Telegram sends (testdata/*.json) through
+// about, T1 to T37, and every platform, X1 to X4. A row replays what Telegram sends (testdata/*.json) through
 // the adapter into a real hub, and looks at what the door took, what the store
 // has, and what was sent.
 type platformRow struct {
@@ -73,6 +73,10 @@ func TestT34(t *testing.T) { row(t, "T34") }
 func TestT35(t *testing.T) { row(t, "T35") }
 func TestT36(t *testing.T) { row(t, "T36") }
 func TestT37(t *testing.T) { row(t, "T37") }
+func TestX1(t *testing.T)  { row(t, "X1") }
+func TestX2(t *testing.T)  { row(t, "X2") }
+func TestX3(t *testing.T)  { row(t, "X3") }
+func TestX4(t *testing.T)  { row(t, "X4") }
 
 // Every id has a row and a test that runs it, and no row has another id.
 func TestNoRowIsMissing(t *testing.T) {
@@ -81,8 +85,11 @@ func TestNoRowIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := make(map[string]bool)
+	var ids []string
 	for i := 1; i <= 37; i++ {
-		id := fmt.Sprint("T", i)
+		ids = append(ids, fmt.Sprint("T", i))
+	}
+	for _, id := range append(ids, "X1", "X2", "X3", "X4") {
 		known[id] = true
 		if !slices.ContainsFunc(platformRows, func(r platformRow) bool { return r.id == id }) {
 			t.Errorf("%s has no row", id)

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"testing"
 	"time"
 
 	"coxswain/session"
@@ -115,8 +114,3 @@ func (g *gate) toBot(from int64, text string) (id int) {
 	g.one()
 	return id
 }
-
-func TestX1(t *testing.T) { row(t, "X1") }
-func TestX2(t *testing.T) { row(t, "X2") }
-func TestX3(t *testing.T) { row(t, "X3") }
-func TestX4(t *testing.T) { row(t, "X4") }

@@ -58,7 +58,7 @@ func TestBubble(t *testing.T) {
 		w.a.Show(v)
 		w.settle(5 * time.Second)
 		m = w.api.Messages(group)[0]
-		want := "Step 3/60 · 6 s\n▸ shell make report · 4 s\ncc <b>&_c*\n✍ note from Ann went in at step 3"
+		want := "Step 3/60 · 6 s\n▸ shell make report · 4 s\ncc <b>&_c*\n✍️ note from Ann went in at step 3"
 		if m.Text != want || fmt.Sprint(m.Keyboard) != "[[{Stop stop:17} {Waiting 2 pending}]]" {
 			t.Errorf("bubble %q %v; want %q", m.Text, m.Keyboard, want)
 		}
@@ -73,7 +73,7 @@ func TestBubble(t *testing.T) {
 		w.a.Show(v)
 		w.settle(time.Minute)
 		m = w.api.Messages(group)[0]
-		if m.Text != "✓ 5 steps, 10 min 8 s\n✍ note from Ann went in at step 3\n✓ shell make report · 6 min" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
+		if m.Text != "✓ 5 steps, 10 min 8 s\n✍️ note from Ann went in at step 3\n✓ shell make report · 6 min" || m.Keyboard != nil || len(w.api.Messages(group)) != 1 {
 			t.Errorf("at the end: %+v", m)
 		}
 		if m.Edits > 60 {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-telegram/bot"
 	"github.com/go-telegram/bot/models"
 
+	"coxswain/adapters/bubble"
 	"coxswain/session"
 )
 
@@ -185,7 +186,7 @@ func (l *signList) text() string {
 	var b strings.Builder
 	b.WriteString(wordsWaitingHead)
 	for _, s := range l.lines {
-		b.WriteString("\n“" + s.first + "” " + signLine(s.state, s.step))
+		b.WriteString("\n“" + s.first + "” " + bubble.Fate(s.state, s.step))
 	}
 	return b.String()
 }

@@ -63,7 +63,7 @@ func TestSignsRefused(t *testing.T) {
 		sign(two, session.FateQueued)
 		sign(one, session.FateSteered)
 		ms := w.api.Messages(group)
-		want := wordsWaitingHead + "\n“use the March data” ✍ went in at step 3\n“" + strings.Repeat("long ", 7) + "long…” 😴 waits its turn"
+		want := wordsWaitingHead + "\n“use the March data” ✍️ went in at step 3\n“" + strings.Repeat("long ", 7) + "long…” 😴 waits its turn"
 		if len(ms) != 1 || !ms[0].Silent || ms[0].Text != want {
 			t.Fatalf("shown %+v\nwant %q", ms, want)
 		}

@@ -34,67 +34,6 @@ const (
 	wordsPrivacyHint = "privacy mode is on: in groups the bot sees only commands, mentions and replies (@BotFather /setprivacy)"
 )
 
-func wordsWaiting(n int) string { return fmt.Sprintf("Waiting %d", n) }
-
-// wordsBefore counts the calls that are not listed.
-func wordsBefore(n int) string { return fmt.Sprintf("… and %d before", n) }
-
-// wordsTimes says how many calls in a row a line stands for.
-func wordsTimes(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" ×%d", n)
-}
-
-// wordsStep is the first line of a running task's bubble.
-func wordsStep(step, steps int, d time.Duration) string {
-	at := fmt.Sprint(step)
-	if steps > 0 {
-		at += fmt.Sprintf("/%d", steps)
-	}
-	switch {
-	case d >= time.Minute && step == 0:
-		return "Still running, " + span(d)
-	case d >= time.Minute:
-		return "Still running, " + span(d) + ", step " + at
-	case step == 0:
-		return "Working · " + span(d)
-	}
-	return "Step " + at + " · " + span(d)
-}
-
-func wordsNote(from string, step int, sent bool) string {
-	if from == "" {
-		from = "someone"
-	}
-	if !sent {
-		return fmt.Sprintf("✍ note from %s goes in at step %d", from, step)
-	}
-	return fmt.Sprintf("✍ note from %s went in at step %d", from, step)
-}
-
-func wordsSteps(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
-}
-
-// span says a time for people: seconds up to a minute, then minutes, then hours.
-func span(d time.Duration) string {
-	s := int(d.Round(time.Second) / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600 && s%60 != 0:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	case s < 3600:
-		return fmt.Sprintf("%d min", s/60)
-	}
-	return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
-}
-
 func wordsOffline(since time.Time) string {
 	return "I was offline since " + since.UTC().Format("2 Jan 15:04") + " UTC. What you wrote meanwhile is taken up now; buttons pressed meanwhile are void."
 }

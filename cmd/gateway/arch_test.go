@@ -16,27 +16,28 @@ import (
 // Imports go down, never sideways; each entry has a reason.
 var may = map[string]string{
 	"steer":              "",
-	"session":            "steer",                                            // what a message means
-	"loop":               "session steer",                                    // the turn, the note
-	"loop/openai":        "loop session",                                     // the model it is
-	"loop/demo":          "loop session",                                     //
-	"tools":              "steer",                                            // for what people may see; the loop says what it wants of a tool
-	"ops":                "",                                                 //
-	"store":              "session store/sqlite store/redis",                 // opens one of them
-	"store/sqlite":       "session steer",                                    // the interface it implements
-	"store/redis":        "session steer",                                    //
-	"store/storetest":    "session steer",                                    //
-	"adapters/markup":    "",                                                 //
-	"adapters/loopguard": "",                                                 // counting alone
-	"adapters/outbox":    "session",                                          //
-	"adapters/telegram":  "session steer adapters/markup adapters/loopguard", // phases in a bubble, text, other bots
-	"adapters/discord":   "session steer adapters/markup adapters/loopguard", //
-	"adapters/web":       "session steer",                                    //
-	"sim":                "",                                                 // tests only
-	"interop":            "",                                                 // tests only: independent clients judge the fakes
-	"docs/screens":       "",                                                 // tests only: pictures from recorded calls
-	"cmd/gateway":        "*",                                                // joins the parts
-	"modeltest":          "", "telegramtest": "", "discordtest": "",          // fakes know only the wire
+	"session":            "steer",                                                            // what a message means
+	"loop":               "session steer",                                                    // the turn, the note
+	"loop/openai":        "loop session",                                                     // the model it is
+	"loop/demo":          "loop session",                                                     //
+	"tools":              "steer",                                                            // for what people may see; the loop says what it wants of a tool
+	"ops":                "",                                                                 //
+	"store":              "session store/sqlite store/redis",                                 // opens one of them
+	"store/sqlite":       "session steer",                                                    // the interface it implements
+	"store/redis":        "session steer",                                                    //
+	"store/storetest":    "session steer",                                                    //
+	"adapters/markup":    "",                                                                 //
+	"adapters/bubble":    "session",                                                          // the turn it tells of
+	"adapters/loopguard": "",                                                                 // counting alone
+	"adapters/outbox":    "session",                                                          //
+	"adapters/telegram":  "session steer adapters/markup adapters/loopguard adapters/bubble", // phases in a bubble, text, other bots
+	"adapters/discord":   "session steer adapters/markup adapters/loopguard adapters/bubble", //
+	"adapters/web":       "session steer",                                                    //
+	"sim":                "",                                                                 // tests only
+	"interop":            "",                                                                 // tests only: independent clients judge the fakes
+	"docs/screens":       "",                                                                 // tests only: pictures from recorded calls
+	"cmd/gateway":        "*",                                                                // joins the parts
+	"modeltest":          "", "telegramtest": "", "discordtest": "",                          // fakes know only the wire
 	"store/redis/redistest": "",
 }
 
