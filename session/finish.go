@@ -213,7 +213,7 @@ func (t *Turn) Show(f func(*View)) {
 	t.a.place.RLock()
 	defer t.a.place.RUnlock()
 	chat := t.h.Routes.Home(t.a.key)
-	v.Asked = here(t.a.key, chat, v.Asked) // else it hangs on nothing here
+	v.Mark, v.Asked = markOf(t.a.key, chat), here(t.a.key, chat, v.Asked) // else it hangs on nothing here
 	t.h.platform(t.a.key).Show(v.reduced(t.h.progressOf(chat)))
 }
 

@@ -371,30 +371,3 @@ func replyTo(m Message) MessageID {
 	}
 	return m.ID
 }
-
-// parts cuts an outgoing text into outbox parts with ids made from id, so that
-// a retried write makes the same parts.
-func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
-	plat := h.platform(o.Key)
-	if plat == nil {
-		return nil
-	}
-	if h.Notify != nil {
-		switch h.Notify(h.Routes.Home(o.Key)) {
-		case NotifyAll:
-			o.Silent = false
-		case NotifyNone:
-			o.Silent = true
-		}
-	}
-	cut := plat.Parts
-	if f, ok := plat.(FileSender); ok && len(o.Files) > 0 {
-		cut = f.FileParts
-	}
-	o.ReplyTo = here(o.Key, h.Routes.Home(o.Key), o.ReplyTo) // else it hangs on nothing there
-	var outs []PartNew
-	for i, data := range cut(o) {
-		outs = append(outs, PartNew{ID: fmt.Sprintf("%s/%d", shortID(id), i+1), Kind: o.Kind, Turn: turn, Data: data})
-	}
-	return outs
-}

@@ -128,6 +128,7 @@ type View struct {
 	Turn    int64
 	Rev     int64     // grows with each view of the turn
 	Asked   MessageID // the message that began the turn
+	Mark    string    // ends the data of buttons that stand below it
 	Owner   Person
 	Phase   steer.Phase
 	Since   time.Time // when the turn began

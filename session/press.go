@@ -11,16 +11,33 @@ import (
 	"coxswain/steer"
 )
 
+// buttonMark ends the data of a button, and behind it stands whose it is: turns and
+// tickets of all sessions have the same numbers, and a chat has one after another
+// (Routes). A button of the session whose own chat it is has neither. With nothing
+// behind it, one means what is spoken to now: a page that shows just that says so.
+const buttonMark = "@"
+
+func markOf(lane, chat Key) string {
+	if lane == chat {
+		return ""
+	}
+	return buttonMark + lane.tag()
+}
+
 // deliverPress handles a button. Its data is verb:number and no authority: who
 // pressed is checked against what the number means now (T32).
 func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
-	verb, arg, _ := strings.Cut(m.Button, ":")
+	data, mark, marked := strings.Cut(m.Button, buttonMark)
+	verb, arg, _ := strings.Cut(data, ":")
 	n, _ := strconv.ParseInt(arg, 10, 64)
 	if verb == "pending" {
 		return h.cmdPending(ctx, p, m, "")
 	}
 	if verb == "resume" {
 		return h.cmdResume(ctx, p, m, arg)
+	}
+	if chat := m.written(p).Key; m.Button != data+markOf(m.Key, chat) && (!marked || mark != "") {
+		return h.reply(ctx, m, textExpired) // of a session that is not spoken to here any more
 	}
 	lane, err := h.Store.Load(ctx, m.Key)
 	if err != nil {

@@ -204,7 +204,7 @@ func (h *Hub) leaveChat(lane, chat Key) {
 	if !ok || plat == nil {
 		return
 	}
-	v.Key, v.Asked = chat, here(lane, chat, v.Asked)
+	v.Key, v.Mark, v.Asked = chat, markOf(lane, chat), here(lane, chat, v.Asked)
 	v.Done, v.End, v.Ended, v.Rev = true, EndMoved, time.Now(), v.Rev+1
 	plat.Show(v.reduced(h.progressOf(chat)))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -146,6 +147,38 @@ func awayUser(on PlatformName, id UserID) UserID {
 
 // platform is how a session speaks; nil = the platform of its chat is off.
 func (h *Hub) platform(lane Key) Platform { return h.Routes.Platform(lane, h.platforms) }
+
+// parts cuts an outgoing text into outbox parts with ids made from id, so that
+// a retried write makes the same parts.
+func (h *Hub) parts(o Outgoing, turn int64, id string) []PartNew {
+	plat := h.platform(o.Key)
+	if plat == nil {
+		return nil
+	}
+	if h.Notify != nil {
+		switch h.Notify(h.Routes.Home(o.Key)) {
+		case NotifyAll:
+			o.Silent = false
+		case NotifyNone:
+			o.Silent = true
+		}
+	}
+	cut := plat.Parts
+	if f, ok := plat.(FileSender); ok && len(o.Files) > 0 {
+		cut = f.FileParts
+	}
+	chat := h.Routes.Home(o.Key)
+	o.ReplyTo = here(o.Key, chat, o.ReplyTo) // else it hangs on nothing there
+	o.Buttons = slices.Clone(o.Buttons)
+	for i := range o.Buttons {
+		o.Buttons[i].Data += markOf(o.Key, chat)
+	}
+	var outs []PartNew
+	for i, data := range cut(o) {
+		outs = append(outs, PartNew{ID: fmt.Sprintf("%s/%d", shortID(id), i+1), Kind: o.Kind, Turn: turn, Data: data})
+	}
+	return outs
+}
 
 // Platform is how a session speaks: the platform of the chat it lives in. nil =
 // that one is off.

@@ -95,7 +95,7 @@ func (h *Hub) statusOf(lane Lane, key Key) Status {
 func (h *Hub) View(chat Key) (View, bool) {
 	lane := h.Routes.Current(chat)
 	v, ok := h.laneView(lane)
-	v.Key, v.Asked = chat, here(lane, chat, v.Asked)
+	v.Key, v.Mark, v.Asked = chat, markOf(lane, chat), here(lane, chat, v.Asked)
 	return v, ok
 }
 

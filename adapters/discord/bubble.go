@@ -62,7 +62,7 @@ func plain(s string, most int) string {
 }
 
 func runningButtons(v session.View) []row {
-	list := []session.Button{{Text: wordsStop, Data: "stop:" + strconv.FormatInt(v.Turn, 10)}}
+	list := []session.Button{{Text: wordsStop, Data: "stop:" + strconv.FormatInt(v.Turn, 10) + v.Mark}}
 	if v.Waiting > 0 {
 		list = append(list, session.Button{Text: bubble.Waiting(v.Waiting), Data: "pending"})
 	}

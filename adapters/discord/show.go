@@ -71,10 +71,10 @@ func (a *Adapter) Show(v session.View) {
 		return
 	}
 	f := s.live[v.Key]
-	if f != nil && v.Turn < f.turn {
+	if f != nil && f.mark == v.Mark && v.Turn < f.turn {
 		return
 	}
-	if f != nil && f.turn != v.Turn {
+	if f != nil && (f.turn != v.Turn || f.mark != v.Mark) {
 		f.put(session.View{}, true) // the last view of its turn was dropped on the way
 		f = nil
 	}
@@ -86,7 +86,7 @@ func (a *Adapter) Show(v session.View) {
 		delete(s.live, v.Key)
 		return // nothing of it was ever shown
 	}
-	f = &follower{a: a, to: target(v.Key), turn: v.Turn, view: v, began: time.Now(), wake: make(chan struct{}, 1)}
+	f = &follower{a: a, to: target(v.Key), turn: v.Turn, mark: v.Mark, view: v, began: time.Now(), wake: make(chan struct{}, 1)}
 	f.at.Store("")
 	s.live[v.Key] = f
 	ctx := s.ctx
@@ -106,6 +106,7 @@ type follower struct {
 	a     *Adapter
 	to    string
 	turn  int64
+	mark  string    // of its session: another of the chat counts turns anew
 	began time.Time // when its first view came
 	wake  chan struct{}
 

@@ -97,13 +97,13 @@ func closingText(v session.View, elapsed time.Duration) composed {
 
 const stopPrefix = "stop:"
 
-func stopData(turn int64) string { return stopPrefix + strconv.FormatInt(turn, 10) }
+func stopData(turn int64, mark string) string { return stopPrefix + strconv.FormatInt(turn, 10) + mark }
 
 // pendingData opens the list of what waits.
 const pendingData = "pending"
 
 func runningButtons(key session.Key, v session.View) *keyboard {
-	list := []session.Button{{Text: wordsStop, Data: stopData(v.Turn)}}
+	list := []session.Button{{Text: wordsStop, Data: stopData(v.Turn, v.Mark)}}
 	if v.Waiting > 0 {
 		list = append(list, session.Button{Text: bubble.Waiting(v.Waiting), Data: pendingData})
 	}

@@ -209,7 +209,7 @@ func (a *Adapter) readStopped(u *update) (session.Message, bool) {
 	return session.Message{
 		Key: f.key, Kind: session.KindPress, Private: true, Addressed: true,
 		From:   session.Person{ID: userID(s.Chat.ID), Name: personName(&models.User{FirstName: s.Chat.FirstName, LastName: s.Chat.LastName, Username: s.Chat.Username})},
-		Dedupe: "u:" + strconv.FormatInt(u.ID, 10), Button: stopData(f.turn), Received: time.Now(),
+		Dedupe: "u:" + strconv.FormatInt(u.ID, 10), Button: stopData(f.turn, f.mark), Received: time.Now(),
 	}, true
 }
 

@@ -30,8 +30,7 @@ func (a *Adapter) answer(ctx context.Context, id, words string) {
 
 // stopsShown reports whether m presses the Stop of a turn that is being shown.
 func (a *Adapter) stopsShown(m session.Message) bool {
-	turn, ok := strings.CutPrefix(m.Button, stopPrefix)
-	return ok && a.shows.shown(m.Key, turn)
+	return strings.HasPrefix(m.Button, stopPrefix) && a.shows.shown(m.Key, m.Button)
 }
 
 // pressed sees to the buttons of a message when the door has taken a press of

@@ -97,12 +97,12 @@ func (s *shows) bubbleOf(key session.Key, msg int) bool {
 	return f != nil && f.at.Load() == int64(msg)
 }
 
-// shown reports whether a session's turn of that number is being shown.
-func (s *shows) shown(key session.Key, turn string) bool {
+// shown reports whether a turn is being shown whose Stop has this data.
+func (s *shows) shown(key session.Key, data string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.live[key]
-	return f != nil && strconv.FormatInt(f.turn, 10) == turn
+	return f != nil && stopData(f.turn, f.mark) == data
 }
 
 // Show gives the newest view of a turn. Between Run and Close a turn that is
@@ -116,8 +116,8 @@ func (a *Adapter) Show(v session.View) {
 		return
 	}
 	f := s.live[v.Key]
-	if f != nil && f.turn != v.Turn {
-		if v.Turn < f.turn {
+	if f != nil && (f.turn != v.Turn || f.mark != v.Mark) {
+		if v.Turn < f.turn && f.mark == v.Mark {
 			return
 		}
 		f.abandon() // the last view of its turn was dropped on the way
@@ -128,7 +128,7 @@ func (a *Adapter) Show(v session.View) {
 			delete(s.live, v.Key)
 			return // nothing of it was ever shown
 		}
-		f = &follower{a: a, key: v.Key, turn: v.Turn, view: v, began: time.Now(), wake: make(chan struct{}, 1)}
+		f = &follower{a: a, key: v.Key, turn: v.Turn, mark: v.Mark, view: v, began: time.Now(), wake: make(chan struct{}, 1)}
 		s.live[v.Key] = f
 		ctx := s.ctx
 		s.wg.Go(func() {
@@ -150,6 +150,7 @@ type follower struct {
 	a     *Adapter
 	key   session.Key
 	turn  int64
+	mark  string    // of its session: another of the chat counts turns anew
 	began time.Time // when its first view came
 	wake  chan struct{}
 

@@ -64,8 +64,8 @@ func TestBrowserSteeredTask(t *testing.T) {
 
 	// The buttons and ↑ say what the hub understands.
 	s.run(chromedp.Click(`//article[contains(., 'French')]//button[contains(., 'Steer in now')]`))
-	if m := s.got(session.KindPress); m.Button != "now:3" {
-		t.Errorf("got button %q; want now:3", m.Button)
+	if m := s.got(session.KindPress); m.Button != "now:3@" {
+		t.Errorf("got button %q; want now:3@", m.Button)
 	}
 	s.run(chromedp.SendKeys(chromedp.ID("text"), kb.ArrowUp))
 	s.until("↑ edits the last that waits", `document.getElementById('text').value === 'then translate it to French'`)
@@ -228,8 +228,8 @@ func TestBrowserKeys(t *testing.T) {
 	s.begin(m)
 	s.until("Stop is offered", `!document.getElementById('stop').hidden`)
 	s.run(chromedp.KeyEvent(kb.Escape))
-	if m := s.got(session.KindPress); m.Button != "stop:1" {
-		t.Errorf("Esc: got %q; want stop:1, which cannot stop a later turn", m.Button)
+	if m := s.got(session.KindPress); m.Button != "stop:1@" {
+		t.Errorf("Esc: got %q; want stop:1@, which cannot stop a later turn", m.Button)
 	}
 	s.run(chromedp.Click(chromedp.CSS(`#mode input[value=queue]`)))
 	s.asked("/busy queue", "", "Mode: queue (set here)")

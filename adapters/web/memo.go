@@ -130,6 +130,7 @@ func dropsOf(m session.Message) func(session.Entry) bool {
 	switch m.Kind {
 	case session.KindPress:
 		ticket, ok := strings.CutPrefix(m.Button, "drop:")
+		ticket, _, _ = strings.Cut(ticket, "@") // whose it is
 		if !ok {
 			return nil
 		}

@@ -50,7 +50,7 @@ func TestBrowserEnds(t *testing.T) {
 	drop := func(ticket int64, m session.Message) {
 		t.Helper()
 		s.run(chromedp.Click(`//article[contains(., '` + m.Text[:8] + `')]//button[text()='Drop']`))
-		if got := s.got(session.KindPress); got.Button != fmt.Sprintf("drop:%d", ticket) {
+		if got := s.got(session.KindPress); got.Button != fmt.Sprintf("drop:%d@", ticket) {
 			t.Fatalf("got %q", got.Button)
 		}
 		s.edit(func(l *session.Transcript, v *session.View) {

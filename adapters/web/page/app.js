@@ -83,7 +83,7 @@ function home() {
 
 function stop() {
   const turn = model && model.running();
-  if (turn) send('press', { id: newID(), button: `stop:${turn}` });
+  if (turn) send('press', { id: newID(), button: `stop:${turn}@` }); // @: of the session shown here
   return Boolean(turn);
 }
 

@@ -244,7 +244,7 @@ export class View {
 
   waitBubble(b) {
     const e = b.entry;
-    const press = (verb) => this.button(verb, () => this.act.press(`${verb}:${e.ticket}`));
+    const press = (verb) => this.button(verb, () => this.act.press(`${verb}:${e.ticket}@`));
     return h('article', { class: 'you wait', 'aria-label': 'You, waiting' }, ...this.text(e.input),
       ...this.foot(e.state, e.input.id, { ...this.model.fateOf(e.input), state: e.state, step: 0, idle: !b.running }, 0, ticking(e.at)),
       h('p', { class: 'foot acts' },
