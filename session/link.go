@@ -44,6 +44,8 @@ type linked struct {
 	Who  string `json:"who"`            // PLATFORM:ID
 	With string `json:"with,omitempty"` // the same
 	By   string `json:"by"`             // the command's dedupe mark
+	// Left are the others, of an unlink: they are told, also when it comes again.
+	Left []account `json:"left,omitempty"`
 }
 
 type linkTry struct {
@@ -111,9 +113,14 @@ func (l *links) note(now time.Time, did string, who, with account, by string) {
 	l.Log = l.Log[max(0, len(l.Log)-linkLogMost):]
 }
 
-// did reports whether a command has been carried out.
-func (l *links) did(what, by string) bool {
-	return slices.ContainsFunc(l.Log, func(e linked) bool { return e.Did == what && e.By == by })
+// did is what a command of an account has done, nil if it was not carried out.
+func (l *links) did(what string, who account, by string) *linked {
+	for i, e := range l.Log {
+		if e.Did == what && e.By == by && e.Who == who.String() {
+			return &l.Log[i]
+		}
+	}
+	return nil
 }
 
 // offer keeps a code for an account: the newest is the one that counts.
@@ -137,10 +144,8 @@ const (
 
 // redeem joins the account that gave a code with the one that types it.
 func (l *links) redeem(now time.Time, a account, code, by string) (with account, r redeemed) {
-	for _, e := range l.Log {
-		if e.Did == "link" && e.By == by {
-			return account{}, linkAgain
-		}
+	if l.did("link", a, by) != nil {
+		return account{}, linkAgain
 	}
 	l.Tries = slices.DeleteFunc(l.Tries, func(t linkTry) bool { return t.At < now.Add(-time.Hour).Unix() })
 	wrong := 0
@@ -189,6 +194,7 @@ func (l *links) part(now time.Time, a account, by string) []account {
 		l.People = append(l.People, rest)
 	}
 	l.note(now, "unlink", a, account{}, by)
+	l.Log[len(l.Log)-1].Left = rest
 	return rest
 }
 
@@ -260,9 +266,11 @@ func (h *Hub) cmdUnlink(ctx context.Context, p Principal, m Message, _ string) e
 	var rest []account
 	again := false
 	err := h.Links.shelf.change(ctx, func(l *links) bool {
-		if again = l.did("unlink", w.Dedupe); again {
+		if e := l.did("unlink", a, w.Dedupe); e != nil {
+			again, rest = true, e.Left
 			return false
 		}
+		again = false
 		rest = l.part(time.Now(), a, w.Dedupe)
 		return len(rest) > 0
 	})
