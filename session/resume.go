@@ -84,6 +84,9 @@ func (h *Hub) resumables(ctx context.Context, p Principal, w Message) ([]resumab
 		add(has.lanes(w.Key))
 	}
 	for _, a := range accounts {
+		if a.Chat == w.Key && !w.Private {
+			continue // not linked: what is known of them is where they write
+		}
 		add(has.lanes(a.Chat))
 		for _, c := range has.Chats { // began there, and was brought elsewhere
 			for _, k := range c.Lanes {
@@ -145,7 +148,7 @@ func (h *Hub) resume(ctx context.Context, m, w Message, r resumable) error {
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
-	if here.Turn != 0 || len(here.Slot) > 0 {
+	if here.Turn != 0 || len(here.Slot) > 0 || len(here.Jobs) > 0 {
 		return h.reply(ctx, m, textResumeBusy)
 	}
 	c, err := h.move(ctx, r, w)
@@ -180,6 +183,9 @@ func (h *Hub) move(ctx context.Context, r resumable, w Message) (c *chatRoute, e
 // resumed says in both chats that a session has moved. It is safe to repeat.
 func (h *Hub) resumed(ctx context.Context, w Message, c *chatRoute) error {
 	lane := c.Lanes[0]
+	if c.Lane != lane { // this comes again, and it has gone on since
+		return h.reply(ctx, w.to(lane), textResumeGone)
+	}
 	l, err := h.Store.Load(ctx, lane)
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)

@@ -34,7 +34,8 @@ type chatRoute struct {
 	Chat  Key    `json:"chat"`
 	Lanes []Key  `json:"lanes"`          // the one that is spoken to first; the others sleep
 	Made  int    `json:"made,omitempty"` // Lines given out
-	By    string `json:"by,omitempty"`   // the command that brought the first one
+	By    string `json:"by,omitempty"`   // the command that brought a session last
+	Lane  Key    `json:"lane,omitzero"`  // which one
 	From  Key    `json:"from,omitzero"`  // and where it had lived
 	Past  []past `json:"past,omitempty"` // those that were spoken to before, oldest first
 }
@@ -124,7 +125,7 @@ func (r *routes) open(chat Key) *chatRoute {
 
 // was notes who is spoken to before that changes.
 func (c *chatRoute) was(now time.Time) {
-	c.Past = slices.DeleteFunc(c.Past, func(p past) bool { return p.Till < now.Unix() })
+	c.Past = slices.DeleteFunc(c.Past, func(p past) bool { return p.Till < now.Unix() || p.Lane == c.Lanes[0] })
 	c.Past = append(c.Past, past{Lane: c.Lanes[0], Till: now.Add(pastLife).Unix()})
 	if n := len(c.Past); n > pastMost {
 		c.Past = c.Past[n-pastMost:]
@@ -141,7 +142,7 @@ func (r *routes) move(lane, chat Key, by string, now time.Time) {
 	}
 	from.leave(lane)
 	to.Lanes = append([]Key{lane}, to.Lanes...)
-	to.By, to.From = by, from.Chat
+	to.By, to.Lane, to.From = by, lane, from.Chat
 	r.fill(from)
 }
 

@@ -64,6 +64,7 @@ const (
 	textResumeNone    = "There is no other session of yours. /link joins your accounts on other platforms."
 	textNoResume      = "No session of yours is called that. /resume lists them."
 	textResumeBusy    = "A task runs or waits here. End it first (/stop all), then /resume."
+	textResumeGone    = "That session has gone on to another chat since. /resume lists yours."
 	textResumePrivate = "Send /resume in a private chat: it shows names there, and /resume NAME works here too."
 	textForwardedCmd  = "" // a forwarded command is data and gets no answer
 )
