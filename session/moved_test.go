@@ -6,6 +6,7 @@ import (
 
 	"coxswain/session"
 	"coxswain/steer"
+	"coxswain/store/storetest"
 )
 
 // pressed presses a button in a chat of any platform.
@@ -78,5 +79,181 @@ func TestMovedButtonsAreOfTheirSession(t *testing.T) {
 			t.Error("at home again its Retry does nothing")
 		}
 		w.finish("done")
+	})
+}
+
+// What sleeps in a group is nobody's to wake or to see there (I10, I13): an
+// account without a link counts for its private chat only.
+func TestMovedIntoAGroupIsNotForAll(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(crowd, "88", "of the group"))
+		w.finish("a")
+		w.deliver(w.at(annHere, "ann", "secret plan"))
+		w.finish("b")
+		w.reached(crowd)
+		w.reached(annHere)
+		w.deliver(w.at(crowd, "77", "/resume secret"))
+		w.wantReached(annHere, crowd, "Here it is: secret plan")
+		w.deliver(w.at(crowd, "88", "/resume group"))
+		w.wantReached(annHere, crowd, "No session of yours")
+		if got := w.hubLane(crowd); got != annHere {
+			t.Errorf("a bystander took %v's place away: %v", annHere, got)
+		}
+		asked := w.at(crowd, "88", "/resume") // a slash command: its answer is for who asked
+		asked.Interaction = "slash"
+		w.deliver(asked)
+		if got := w.reached(w.hubLane(crowd)); len(got) != 1 || strings.Contains(got[0].out.Markdown, "of the group") || len(got[0].out.Buttons) > 0 {
+			t.Errorf("a bystander was shown %+v", got)
+		}
+	})
+}
+
+// A message stays its author's to change and to take away where they wrote it,
+// wherever its session lives by now.
+func TestMovedMessagesAreStillTheirAuthors(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "build"))
+		var waits []session.Message
+		for _, text := range []string{"one", "two", "three"} {
+			waits = append(waits, w.deliver(w.at(annHere, "ann", text)))
+		}
+		w.bring(annThere, "77")
+		away := w.deliver(w.at(annThere, "77", "four"))
+		edit := waits[0]
+		edit.Kind, edit.Dedupe, edit.Text = session.KindEdit, "e:1", "one, but not prod"
+		w.deliver(edit)
+		w.deliver(edit)
+		if got := session.DecodeSteer(session.Row{Data: w.laneOf(annHere).Slot[0].Data}).Text(); got != "one, but not prod" {
+			t.Errorf("edited where it was written: still %q", got)
+		}
+		gone := waits[1]
+		gone.Kind, gone.Dedupe, gone.From = session.KindDelete, "d:1", session.Person{}
+		w.deliver(gone)
+		back := waits[2]
+		back.Kind, back.Dedupe = session.KindReact, "a:1"
+		w.deliver(back)
+		if l := w.laneOf(annHere); len(l.Slot) != 2 {
+			t.Errorf("%d wait; want what was deleted and what was taken back gone", len(l.Slot))
+		}
+		// The same the other way round, and by nobody else.
+		w.reached(annHere)
+		w.deliver(w.at(annHere, "ann", "/resume build"))
+		edit = away
+		edit.Kind, edit.Dedupe, edit.Text, edit.From.ID = session.KindEdit, "e:2", "by another", "88"
+		w.deliver(edit)
+		edit.Dedupe, edit.Text, edit.From.ID = "e:3", "four, in May", "77"
+		w.deliver(edit)
+		slot := w.laneOf(annHere).Slot
+		if got := session.DecodeSteer(session.Row{Data: slot[len(slot)-1].Data}).Text(); got != "four, in May" {
+			t.Errorf("edited in the chat that the session came home from: %q", got)
+		}
+		w.deliver(w.at(annHere, "ann", "/stop all"))
+	})
+}
+
+// A chat keeps its session while a job of it runs: its end would begin a turn that
+// nobody can speak to.
+func TestMovedSessionLeavesNoJobAsleep(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "alpha"))
+		w.finish("a")
+		w.deliver(w.at(annThere, "77", "beta"))
+		w.finish("b")
+		w.reached(annThere)
+		job := session.Job{ID: "j1", Turn: 1, Owner: "life1", Name: "make", State: session.JobRunning, Data: []byte(`{"owner":"77"}`)}
+		if _, err := w.store.Post(w.t.Context(), session.Post{Key: annThere, Add: []session.Job{job}}); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver(w.at(annThere, "77", "/resume alpha"))
+		w.wantReached(annThere, annThere, "runs or waits here")
+	})
+}
+
+// A command whose answer was cut off is delivered again when its session has gone
+// on: it does not say that it is here, and tells no chat that it has left.
+func TestMovedAndBackBeforeTheAnswer(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "alpha"))
+		w.finish("a")
+		w.reached(annHere)
+		m := w.at(annThere, "77", "/resume alpha")
+		w.fail("post", storetest.Before)
+		if err := w.hub.Deliver(w.t.Context(), m); err == nil {
+			t.Fatal("the answer was stored")
+		}
+		w.fail("", 0)
+		w.deliver(w.at(annHere, "ann", "/resume alpha"))
+		w.wantReached(annHere, annHere, "Here it is: alpha")
+		w.reached(annThere)
+		w.deliver(m)
+		if got := w.hubLane(annHere); got != annHere {
+			t.Errorf("at home lives %v", got)
+		}
+		for _, lane := range []session.Key{annHere, annThere} {
+			for _, o := range w.reached(lane) {
+				if strings.Contains(o.out.Markdown, "goes on in") || strings.Contains(o.out.Markdown, "Here it is") {
+					t.Errorf("%v was told %q", o.chat, o.out.Markdown)
+				}
+			}
+		}
+	})
+}
+
+// fail makes each call of the store at point fail; "" = none.
+func (w *world) fail(point string, when storetest.When) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = func(p string, at storetest.When) storetest.Fault {
+		if p == point && at == when {
+			return storetest.Down
+		}
+		return storetest.None
+	}
+}
+
+// An unlink that was cut off after it was stored tells the others all the same.
+func TestUnlinkTellsAfterAFault(t *testing.T) {
+	play(t, set{policy: abroad}, func(w *world) {
+		w.join()
+		m := w.at(annThere, "77", "/unlink")
+		w.fail("post", storetest.Before)
+		if err := w.hub.Deliver(w.t.Context(), m); err == nil {
+			t.Fatal("it was told")
+		}
+		w.fail("", 0)
+		w.deliver(m)
+		w.deliver(m)
+		w.wantReached(annThere, annThere, "stands alone")
+		w.wantReached(annHere, annHere, "not linked with")
+	})
+}
+
+// However often sessions take turns in a chat, what any of them accepted there is
+// not taken again (I2).
+func TestMovedOftenTakesNothingTwice(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "alpha"))
+		w.finish("a")
+		w.deliver(w.at(annHere, "ann", "/resume nothing"))
+		first := w.deliver(w.at(annThere, "77", "beta"))
+		w.finish("b")
+		w.deliver(w.at(annThere, "77", "/resume alpha"))
+		w.deliver(w.at(annHere, "ann", "gamma"))
+		w.finish("c")
+		for range 6 {
+			w.deliver(w.at(annThere, "77", "/resume gamma"))
+			w.deliver(w.at(annThere, "77", "/resume alpha"))
+		}
+		lane := w.hubLane(annThere)
+		before := w.laneOf(lane).Tickets
+		w.deliver(first)
+		if got := w.laneOf(lane).Tickets; got != before || w.laneOf(lane).Turn != 0 {
+			t.Error("a message of the session before was taken again")
+		}
 	})
 }

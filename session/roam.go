@@ -90,6 +90,9 @@ func (h *Hub) in(ctx context.Context, p Principal, m Message) (_ Principal, _ Me
 			}
 		}
 	}
+	if lane, err = h.about(ctx, c, m); err != nil {
+		return p, m, false, err
+	}
 	m = m.to(lane)
 	if lane.own() == chat || p.ID == "" { // nobody: a stranger, or a platform tells of a deletion
 		return p, m, false, nil
@@ -99,6 +102,29 @@ func (h *Hub) in(ctx context.Context, p Principal, m Message) (_ Principal, _ Me
 		return p, m, false, err
 	}
 	return p, m, false, nil
+}
+
+// about is the session that an event of a chat is for: the one that is spoken to
+// there, or for what happens to a message the one that took it there before.
+func (h *Hub) about(ctx context.Context, c *chatRoute, m Message) (Key, error) {
+	lane := c.Lanes[0]
+	if m.Kind != KindEdit && m.Kind != KindDelete && m.Kind != KindReact {
+		return lane, nil
+	}
+	for _, was := range c.Past {
+		if was.Lane == lane || was.Till < time.Now().Unix() {
+			continue
+		}
+		fates, err := h.Store.Fates(ctx, was.Lane, 64)
+		if err != nil {
+			return lane, fmt.Errorf("read fates: %w", err)
+		}
+		id := m.to(was.Lane).ID
+		if slices.ContainsFunc(fates, func(f Fate) bool { return slices.Contains(f.Msgs, id) }) {
+			return was.Lane, nil
+		}
+	}
+	return lane, nil
 }
 
 // written is a message as it was written, before in: its chat, and its ids and mark
