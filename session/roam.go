@@ -232,6 +232,10 @@ var _ Paced = away{}
 // Platforms' own payloads never begin with a zero byte.
 const addressMark = "\x00"
 
+// ofMark stands in an address between the chat and the session whose part it is,
+// of a part that was forwarded, and once more behind it if that may have been sent.
+const ofMark = "\x01"
+
 func (a away) address(parts [][]byte) [][]byte {
 	if a.chat == a.lane.own() {
 		return parts
@@ -275,17 +279,50 @@ func (a awayFiles) FileParts(o Outgoing) [][]byte {
 	return a.address(a.Platform.(FileSender).FileParts(o))
 }
 
-// Destination is where a part goes, and the part as it goes there. An error means
-// that its platform is off or its address cannot be read.
-func Destination(p Part, of map[PlatformName]Platform) (Platform, Part, error) {
+// addressed reads where a part goes, and makes it as it goes there.
+func addressed(p Part) (Part, error) {
 	p.Lane, p.Key = p.Key, p.Key.own()
 	if rest, ok := bytes.CutPrefix(p.Data, []byte(addressMark)); ok {
 		name, data, _ := bytes.Cut(rest, []byte(addressMark))
+		name, of, forwarded := bytes.Cut(name, []byte(ofMark))
 		chat, err := ParseKey(string(name))
+		if err == nil && forwarded {
+			of, unknown := bytes.CutSuffix(of, []byte(ofMark))
+			if p.Lane, err = ParseKey(string(of)); unknown {
+				p.State = PartUnknown
+			}
+		}
 		if err != nil {
-			return nil, p, fmt.Errorf("address of part %s: %w", p.ID, err)
+			return p, fmt.Errorf("address of part %s: %w", p.ID, err)
 		}
 		p.Key, p.Data = chat, data
+	}
+	return p, nil
+}
+
+// Forward makes a part for a chat that its session has left one of the session
+// that is spoken to there: a chat that cannot be reached must not hold up what is
+// said elsewhere. It keeps whose it is, and that it may have been sent. ok is false for all other parts.
+func (r *Routes) Forward(p Part) (_ Post, ok bool) {
+	there, err := addressed(p)
+	if err != nil || r.Home(p.Key) == there.Key {
+		return Post{}, false
+	}
+	id := shortID("fw:" + p.Key.tag() + ":" + p.ID)
+	of := ofMark + there.Lane.String()
+	if there.State == PartUnknown {
+		of += ofMark
+	}
+	data := slices.Concat([]byte(addressMark+there.Key.String()+of+addressMark), there.Data)
+	return Post{Key: r.Current(there.Key), Dedupe: id, Outs: []PartNew{{ID: id, Kind: p.Kind, Data: data}}}, true
+}
+
+// Destination is where a part goes, and the part as it goes there. An error means
+// that its platform is off or its address cannot be read.
+func Destination(p Part, of map[PlatformName]Platform) (Platform, Part, error) {
+	p, err := addressed(p)
+	if err != nil {
+		return nil, p, err
 	}
 	if of[p.Key.Platform] == nil {
 		return nil, p, fmt.Errorf("part %s is for %s, which is off", p.ID, p.Key.Platform)

@@ -25,6 +25,7 @@ import (
 type Store interface {
 	OutTake(ctx context.Context, key session.Key, nonce string, takeover time.Duration) (session.Part, bool, time.Duration, error)
 	OutDone(ctx context.Context, key session.Key, nonce string, d session.PartDone) error
+	Post(ctx context.Context, r session.Post) (session.Posted, error)
 }
 
 // Options are what an Outbox is built from.
@@ -321,6 +322,11 @@ func (b *Outbox) send(p session.Part, nonce string) (over bool) {
 		// Wait until the first try is unknown_after old.
 		if !b.pause(time.Until(p.Since.Add(b.UnknownAfter))) {
 			return false
+		}
+	}
+	if b.Routes != nil {
+		if post, ok := b.Routes.Forward(p); ok {
+			return b.forward(p, nonce, post)
 		}
 	}
 	// It goes to the chat it was made for, wherever the session lives by now.
