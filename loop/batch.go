@@ -269,13 +269,9 @@ func (r *runner) polled(c session.Call) string {
 func (r *runner) adopt(c session.Call, run Running, began time.Time) (callRow, bool) {
 	key := r.t.Key()
 	id := fmt.Sprintf("j%d-%d", r.t.Number(), len(r.t.Rows())+1) // the seq of its row: unique also after a resume
-	data, err := json.Marshal(session.JobData{Owner: r.t.Owner().ID, Call: c.ID})
-	if err != nil {
-		panic("loop: job data does not encode: " + err.Error())
-	}
 	job := session.Job{
 		ID: id, Turn: r.t.Number(), Owner: r.t.Nonce(), Name: c.Name + " " + session.CleanLine(r.brief(c), 60),
-		State: session.JobRunning, Data: data, At: began.UnixMilli(),
+		State: session.JobRunning, Data: r.t.JobData(c.ID), At: began.UnixMilli(),
 	}
 	stored := make(chan bool, 1)
 	clean := r.clean

@@ -238,7 +238,8 @@ func (a *actor) tellJobs(life context.Context, lane Lane, over []Job) time.Durat
 		var row UserRow
 		for _, j := range over {
 			r.Jobs = append(r.Jobs, j.ID)
-			r.Owner = UserID(jobOwner(j))
+			row.Asker = jobAsker(j)
+			r.Owner = row.Asker.ID
 			row.Event += jobEvent(j)
 		}
 		rows, err := a.rows(life, lane)

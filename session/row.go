@@ -41,6 +41,7 @@ type UserRow struct {
 	Again      []Input `json:"again,omitempty"`
 	AgainNotes []Input `json:"again_notes,omitempty"`
 	Event      string  `json:"event,omitempty"` // a job's end or a notice: data, not a person's words
+	Asker      Person  `json:"asker,omitzero"`  // with Event: who had asked for the job
 	// Observed are messages of the chat that did not speak to the bot and that no
 	// turn before was told: data too. ObservedTo is the number of the newest told;
 	// this row is the only record of it.

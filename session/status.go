@@ -227,12 +227,26 @@ func (h *Hub) killJob(ctx context.Context, p Principal, m Message, lane Lane, id
 type JobData struct {
 	Owner UserID `json:"owner"` // whose turn began it
 	Call  string `json:"call"`
+	// From is the account of theirs that asked, with whose authority a turn begins
+	// that is told of the end; empty: the session's own platform's.
+	From Person `json:"from,omitzero"`
 }
 
-func jobOwner(j Job) string {
+// JobData is what is kept with a job that a call of the turn becomes.
+func (t *Turn) JobData(call string) []byte {
+	return mustJSON(JobData{Owner: t.owner.ID, Call: call, From: t.owner})
+}
+
+func jobOwner(j Job) string { return string(jobAsker(j).ID) }
+
+// jobAsker is who asked for a job.
+func jobAsker(j Job) Person {
 	var d JobData
 	if json.Unmarshal(j.Data, &d) != nil {
-		return ""
+		return Person{}
 	}
-	return string(d.Owner)
+	if d.From.ID != d.Owner {
+		return Person{ID: d.Owner}
+	}
+	return d.From
 }

@@ -56,6 +56,7 @@ type Turn struct {
 	over    []Job // ended jobs not told
 	renewAt time.Time
 	view    View
+	chat    Key // where it is shown
 	text    *strings.Builder
 	bell    chan struct{}
 }
@@ -72,6 +73,11 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 	t.owner.ID = b.Lane.Owner
 	for _, r := range rows[turnStart(rows, t.number):] {
 		t.step += boolInt(r.Type == RowAssistant)
+		if r.Type == RowUser {
+			if who := DecodeUser(r).Asker; who.ID == b.Lane.Owner {
+				t.owner = who
+			}
+		}
 		for _, in := range rowInputs(r) {
 			t.inputs[in.Ticket] = in
 			if in.From.ID == b.Lane.Owner {
@@ -83,7 +89,7 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 		}
 	}
 	_, t.admin, _ = a.h.Access.Still(life, a.key, t.owner) // unknown: no
-	t.began = time.Now()
+	t.began, t.chat = time.Now(), a.h.Routes.Home(a.key)
 	t.view = View{
 		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
 		Since: b.Lane.TurnAt, Step: t.step, Resumed: resumed,
