@@ -213,8 +213,19 @@ func (t *Turn) Show(f func(*View)) {
 	t.a.place.RLock()
 	defer t.a.place.RUnlock()
 	chat := t.h.Routes.Home(t.a.key)
+	t.mu.Lock()
+	left := t.chat
+	t.chat = chat
+	t.mu.Unlock()
+	if left != chat { // whoever has moved it, this process has shown it there
+		t.h.leaveChat(v, left)
+	}
+	plat := t.h.platform(t.a.key)
+	if plat == nil {
+		return // it is off here
+	}
 	v.Mark, v.Asked = markOf(t.a.key, chat), here(t.a.key, chat, v.Asked) // else it hangs on nothing here
-	t.h.platform(t.a.key).Show(v.reduced(t.h.progressOf(chat)))
+	plat.Show(v.reduced(t.h.progressOf(chat)))
 }
 
 // ShowText adds to the text people see of the model's message; reset begins

@@ -1,8 +1,12 @@
 package session_test
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"coxswain/session"
 	"coxswain/steer"
@@ -255,5 +259,112 @@ func TestMovedOftenTakesNothingTwice(t *testing.T) {
 		if got := w.laneOf(lane).Tickets; got != before || w.laneOf(lane).Turn != 0 {
 			t.Error("a message of the session before was taken again")
 		}
+	})
+}
+
+// second is a hub of another process over the same store. end is to be called at
+// the end.
+func (w *world) second(on map[session.PlatformName]session.Policy, shows *views) (h *session.Hub, end func()) {
+	a := &agent{end: make(chan session.Outcome)}
+	h = session.NewHub(w.t.Context(), session.Options{
+		Store: w.store, Agent: a, Outbox: &signs{}, Access: session.NewAccess(w.store, on), Nonce: "life2",
+		Mode: func(session.Key) steer.Mode { return steer.Steer }, SteerFrom: "owner",
+		LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+	})
+	for name := range on {
+		h.Register(showing{platform(name), shows})
+	}
+	run, stop := context.WithCancel(w.t.Context())
+	gone := make(chan struct{})
+	go func() { defer close(gone); _ = h.Run(run, time.Second) }()
+	synctest.Wait()
+	return h, func() { stop(); <-gone }
+}
+
+// A session that another process brings elsewhere is shown to have left its chat
+// by the one that runs its turn: else its bubble would run, with Stop, for ever.
+func TestMovedByAnotherProcess(t *testing.T) {
+	var shows, others views
+	play(t, set{policy: abroad, mode: steer.Steer, views: &shows}, func(w *world) {
+		hub, end := w.second(abroad, &others)
+		defer end()
+		w.join()
+		w.deliver(w.at(annHere, "ann", "build"))
+		m := w.at(annThere, "77", "/resume build")
+		time.Sleep(3 * time.Second) // until the other knows of the link
+		if err := hub.Deliver(w.t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		w.wantReached(annHere, annThere, "Here it is: build")
+		time.Sleep(3 * time.Second)
+		w.deliver(w.at(annThere, "77", "use March"))
+		if v := shows.last(annHere); !v.Done || v.End != session.EndMoved {
+			t.Errorf("in the old chat its turn still runs: %+v", v)
+		}
+		if v := shows.last(annThere); v.Done || v.Turn != 1 || v.Waiting != 1 {
+			t.Errorf("in the new chat: %+v", v)
+		}
+		w.deliver(w.at(annThere, "77", "/stop all"))
+	})
+}
+
+// A process without the platform to which another has brought a running session
+// shows nothing and goes on.
+func TestMovedToAPlatformThatIsOffHere(t *testing.T) {
+	here := map[session.PlatformName]session.Policy{"fake": abroad["fake"], "web": abroad["web"]}
+	var shows, others views
+	play(t, set{policy: here, mode: steer.Steer, views: &shows}, func(w *world) {
+		hub, end := w.second(abroad, &others)
+		defer end()
+		links := `{"people":[[{"platform":"fake","id":"ann","chat":{"platform":"fake","chat":"ann"}},{"platform":"other","id":"77","chat":{"platform":"other","chat":"d77"}}]]}`
+		if err := w.store.PutDoc(w.t.Context(), "links", 0, []byte(links)); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver(w.at(annHere, "ann", "build"))
+		if err := hub.Deliver(w.t.Context(), w.at(annThere, "77", "/resume build")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := hub.Deliver(w.t.Context(), w.at(annThere, "77", "use March")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		w.finish("done")
+	})
+}
+
+// The end of a job begins a turn with the authority of the account that asked for
+// the job, not of one that it is linked with (I10).
+func TestMovedJobHasItsAskersAuthority(t *testing.T) {
+	policy := map[session.PlatformName]session.Policy{
+		"fake":  {Admins: []string{"ann"}, Pairing: session.PairingOff},
+		"other": {AllowUsers: []string{"77"}, Pairing: session.PairingOff},
+	}
+	play(t, set{policy: policy, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "first"))
+		w.finish("a")
+		w.bring(annThere, "77")
+		w.deliver(w.at(annThere, "77", "fetch it"))
+		turn := w.agent.turn.Load()
+		if turn.Admin() {
+			t.Fatal("77 is no admin")
+		}
+		job := session.Job{ID: "j1", Turn: 2, Owner: "life1", Name: "fetch", State: session.JobRunning, Data: turn.JobData("c1")}
+		if _, err := w.store.Post(w.t.Context(), session.Post{Key: annHere, Add: []session.Job{job}}); err != nil {
+			t.Fatal(err)
+		}
+		w.finish("b")
+		w.hub.JobEnded(w.t.Context(), annHere, job)
+		synctest.Wait()
+		told := w.agent.turn.Load()
+		if told == turn {
+			t.Fatal("no turn tells of the job's end")
+		}
+		on, id := told.Owner().Known(annHere)
+		if told.Admin() || on != "other" || id != "77" || w.laneOf(annHere).Owner != "ann" {
+			t.Errorf("the turn is %s's on %s, admin %v; want 77's on other, and no admin", id, on, told.Admin())
+		}
+		w.finish("c")
 	})
 }

@@ -191,7 +191,7 @@ func (h *Hub) resumed(ctx context.Context, w Message, c *chatRoute) error {
 		return fmt.Errorf("load session: %w", err)
 	}
 	if c.From != c.Chat {
-		h.leaveChat(lane, c.From)
+		h.showAgain(lane)
 		if err := h.notice(ctx, h.Routes.Current(c.From), "moved:"+w.Dedupe, textMovedAway(c.Chat.Platform)); err != nil {
 			return err
 		}
@@ -203,14 +203,29 @@ func (h *Hub) resumed(ctx context.Context, w Message, c *chatRoute) error {
 	return nil
 }
 
-// leaveChat ends what is shown of a session's running turn in the chat it left.
-func (h *Hub) leaveChat(lane, chat Key) {
-	v, ok := h.laneView(lane)
-	plat := h.platforms[chat.Platform]
-	if !ok || plat == nil {
+// showAgain shows a session's running turn where it lives now, if it runs here.
+func (h *Hub) showAgain(lane Key) {
+	a := h.actorOf(lane)
+	if a == nil {
 		return
 	}
+	a.mu.Lock()
+	t := a.active
+	a.mu.Unlock()
+	if t != nil {
+		t.Show(func(*View) {})
+	}
+}
+
+// leaveChat ends what is shown of a session's running turn in the chat it left.
+func (h *Hub) leaveChat(v View, chat Key) {
+	plat := h.platforms[chat.Platform]
+	if plat == nil {
+		return
+	}
+	lane := v.Key
 	v.Key, v.Mark, v.Asked = chat, markOf(lane, chat), here(lane, chat, v.Asked)
-	v.Done, v.End, v.Ended, v.Rev = true, EndMoved, time.Now(), v.Rev+1
+	v.Tools, v.Notes = slices.Clone(v.Tools), slices.Clone(v.Notes)
+	v.Done, v.End, v.Ended = true, EndMoved, time.Now()
 	plat.Show(v.reduced(h.progressOf(chat)))
 }

@@ -71,6 +71,9 @@ func (a *Adapter) Show(v session.View) {
 		return
 	}
 	f := s.live[v.Key]
+	if f != nil && f.mark != v.Mark && v.Done {
+		return // of a session that is not shown here any more
+	}
 	if f != nil && f.mark == v.Mark && v.Turn < f.turn {
 		return
 	}
