@@ -274,3 +274,28 @@ func TestBubbleTakenOver(t *testing.T) {
 		}
 	})
 }
+
+// Turns are counted in each session, and a chat has one after another: a lower
+// number of another session is no late view, and the end of one does not end what
+// is shown of the other.
+func TestBubblesOfTwoSessions(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		w.api.AddChat(telegramtest.Chat{ID: group})
+		old := view(group, time.Now(), 5)
+		w.a.Show(old)
+		w.settle(4 * time.Second)
+		next := view(group, time.Now(), 1)
+		next.Turn, next.Mark = 1, "@0011aabb"
+		w.a.Show(next)
+		w.settle(4 * time.Second)
+		old.Done, old.End = true, session.EndMoved
+		w.a.Show(old)
+		next.Rev, next.Step = 2, 7
+		w.a.Show(next)
+		w.settle(10 * time.Second)
+		all := w.api.Messages(group)
+		if len(all) != 2 || !strings.HasPrefix(all[1].Text, "Step 7/60") || fmt.Sprint(all[1].Keyboard) != "[[{Stop stop:1@0011aabb}]]" {
+			t.Errorf("shown: %+v", all)
+		}
+	})
+}
