@@ -212,10 +212,13 @@ func (h *Hub) cmdLink(ctx context.Context, p Principal, m Message, args string) 
 	if !m.Private {
 		return h.reply(ctx, m, textLinkPrivate)
 	}
+	if took, err := h.Store.Seen(ctx, m.Key, "r:"+m.Dedupe); err != nil || took {
+		return err // another code would make the one that was shown void
+	}
 	w := m.written(p)
 	a := me(p, w.Key)
 	if args == "" {
-		// Delivered again it gives another code; the first one is void then.
+		// Delivered again before its answer was stored, it gives another code.
 		code := newCode(10)
 		if err := h.Links.shelf.change(ctx, func(l *links) bool { l.offer(time.Now(), a, code); return true }); err != nil {
 			return err

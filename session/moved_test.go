@@ -368,3 +368,24 @@ func TestMovedJobHasItsAskersAuthority(t *testing.T) {
 		w.finish("c")
 	})
 }
+
+// The code that was shown is the one that counts, also when the question for it is
+// delivered again; and a wrong code that comes again is one try.
+func TestLinkAgainKeepsTheCode(t *testing.T) {
+	play(t, set{policy: abroad}, func(w *world) {
+		wrong := w.at(annThere, "77", "/link AAAAAAAAAA")
+		for range 5 {
+			w.deliver(wrong)
+		}
+		m := w.deliver(w.at(annHere, "ann", "/link"))
+		code := codeIn.FindStringSubmatch(w.wantReached(annHere, annHere, "/link").Markdown)[1]
+		w.deliver(m)
+		w.deliver(w.at(session.Key{Platform: "other", Chat: "d88"}, "88", "/link "+code))
+		if all := w.reached(session.Key{Platform: "other", Chat: "d88"}); len(all) != 1 || !strings.Contains(all[0].out.Markdown, "one person") {
+			t.Errorf("the code that was shown: %+v", all)
+		}
+		w.reached(annThere)
+		w.deliver(w.at(annThere, "77", "/link BBBBBBBBBB"))
+		w.wantReached(annThere, annThere, "wrong or out of date")
+	})
+}
