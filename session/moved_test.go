@@ -389,3 +389,34 @@ func TestLinkAgainKeepsTheCode(t *testing.T) {
 		w.wantReached(annThere, annThere, "wrong or out of date")
 	})
 }
+
+// A task that is steered from an account with less authority goes on with that:
+// a link gives none (I10). A process that takes it over sees it the same.
+func TestMovedSteerHasItsWritersAuthority(t *testing.T) {
+	policy := map[session.PlatformName]session.Policy{
+		"fake":  {Admins: []string{"ann"}, Pairing: session.PairingOff},
+		"other": {AllowUsers: []string{"77"}, Pairing: session.PairingOff},
+	}
+	play(t, set{policy: policy, mode: steer.Steer}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "build"))
+		turn := w.agent.turn.Load()
+		if !turn.Admin() {
+			t.Fatal("ann is an admin")
+		}
+		w.bring(annThere, "77")
+		w.deliver(w.at(annThere, "77", "and delete the old ones"))
+		rows := []session.Row{
+			{Type: session.RowAssistant, Data: []byte(`{"calls":[{"id":"c00000001","name":"read","args":"{}"}]}`)},
+			{Type: session.RowTool, Data: []byte(`{"call":"c00000001","name":"read","body":"x"}`)},
+		}
+		if got, err := turn.Commit(w.t.Context(), session.Step{Rows: rows, Phase: steer.PhaseModel, Drain: true}); err != nil || len(got) != 1 {
+			t.Fatal(len(got), err)
+		}
+		on, id := turn.Owner().Known(annHere)
+		if turn.Admin() || on != "other" || id != "77" {
+			t.Errorf("steered by 77 on other it is %s's on %s, admin %v; want 77's, and no admin's", id, on, turn.Admin())
+		}
+		w.finish("done")
+	})
+}

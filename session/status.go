@@ -234,7 +234,7 @@ type JobData struct {
 
 // JobData is what is kept with a job that a call of the turn becomes.
 func (t *Turn) JobData(call string) []byte {
-	return mustJSON(JobData{Owner: t.owner.ID, Call: call, From: t.owner})
+	return mustJSON(JobData{Owner: t.owner.ID, Call: call, From: t.asker})
 }
 
 func jobOwner(j Job) string { return string(jobAsker(j).ID) }

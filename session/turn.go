@@ -31,6 +31,7 @@ type Turn struct {
 	cancel context.CancelCauseFunc
 
 	// Of the agent's goroutine alone.
+	asker    Person // the account of the owner with whose authority it goes on
 	rows     []Row
 	seq      int64
 	sent     int64 // as the store's: rows a request may have carried
@@ -76,6 +77,7 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 		if r.Type == RowUser {
 			if who := DecodeUser(r).Asker; who.ID == b.Lane.Owner {
 				t.owner = who
+				t.speaks(who)
 			}
 		}
 		for _, in := range rowInputs(r) {
@@ -83,12 +85,16 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 			if in.From.ID == b.Lane.Owner {
 				t.owner = in.From
 			}
+			t.speaks(in.From)
 			if len(in.Parts) > 0 {
 				t.asked = in.Parts[len(in.Parts)-1].ID
 			}
 		}
 	}
-	_, t.admin, _ = a.h.Access.Still(life, a.key, t.owner) // unknown: no
+	if t.asker.ID == "" {
+		t.asker = t.owner
+	}
+	t.admin = t.Admin()
 	t.began, t.chat = time.Now(), a.h.Routes.Home(a.key)
 	t.view = View{
 		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
@@ -133,12 +139,24 @@ func (t *Turn) Resumed() bool { return t.resumed }
 // Attempts counts how often the turn was taken over from a dead runner.
 func (t *Turn) Attempts() int { return t.attempts }
 
-// Owner is whose turn it is.
-func (t *Turn) Owner() Person { return t.owner }
+// Owner is whose turn it is: the account of theirs with whose authority it goes on.
+func (t *Turn) Owner() Person { return t.asker }
+
+// speaks takes note that somebody's words are part of the turn. Of several linked
+// accounts of the owner one that is no admin stands: a link gives no authority, so
+// what was written with less is not done with more (I10).
+func (t *Turn) speaks(who Person) {
+	if who.ID != t.owner.ID {
+		return
+	}
+	if _, admin, _ := t.h.Access.Still(t.life, t.a.key, who); t.asker.ID == "" || !admin {
+		t.asker = who
+	}
+}
 
 // Admin reports whether the owner is an admin now (asked again, I10).
 func (t *Turn) Admin() bool {
-	_, admin, _ := t.h.Access.Still(t.life, t.a.key, t.owner) // unknown: no
+	_, admin, _ := t.h.Access.Still(t.life, t.a.key, t.asker) // unknown: no
 	return admin
 }
 
@@ -390,6 +408,7 @@ func (t *Turn) Join(ctx context.Context) (bool, error) {
 	for _, e := range joins {
 		in := decodeInput(e)
 		t.inputs[e.Ticket] = in
+		t.speaks(in.From)
 		t.asked = e.Msgs[len(e.Msgs)-1]
 		t.sign(in, FateRunning, 0, e.Turn != 0)
 		t.waited[e.Ticket] = e.Turn != 0
@@ -499,6 +518,7 @@ func (t *Turn) told(jobs []Job) {
 func (t *Turn) attach(s Row, step int) {
 	in := decodeRowInput(s)
 	t.inputs[s.Tick] = in
+	t.speaks(in.From)
 	t.waited[s.Tick] = true
 	t.attached = append(t.attached, Fate{Ticket: s.Tick, Msgs: in.msgs(), State: FateAttached, Turn: t.number, Step: step, Waited: true})
 	call := t.callOf(s.On)
