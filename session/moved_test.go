@@ -420,3 +420,44 @@ func TestMovedSteerHasItsWritersAuthority(t *testing.T) {
 		w.finish("done")
 	})
 }
+
+// While a turn streams its session goes to and fro: what a chat was shown last is
+// the end when it lives elsewhere.
+func TestMovedWhileItStreams(t *testing.T) {
+	var shows views
+	play(t, set{policy: abroad, mode: steer.Steer, views: &shows}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "build"))
+		turn, stop, gone := w.agent.turn.Load(), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(gone)
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+					turn.ShowText(false, "word ")
+				}
+			}
+		}()
+		for i := range 20 {
+			to, who, left := annThere, session.UserID("77"), annHere
+			if i%2 == 1 {
+				to, who, left = annHere, "ann", annThere
+			}
+			if err := w.hub.Deliver(w.t.Context(), w.at(to, who, "/resume build")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(i) * time.Millisecond / 3)
+			if v := shows.last(left); !v.Done || v.End != session.EndMoved {
+				t.Errorf("move %d: in the chat it left it still runs: %+v", i, v)
+			}
+			if v := shows.last(to); v.Done {
+				t.Errorf("move %d: where it lives it does not run: %+v", i, v)
+			}
+		}
+		close(stop)
+		<-gone
+		w.deliver(w.at(annHere, "ann", "/stop all"))
+	})
+}
