@@ -286,6 +286,9 @@ func (h *Hub) cmdUnlink(ctx context.Context, p Principal, m Message, _ string) e
 	if !again {
 		h.Log.WarnContext(ctx, "an account was unlinked", "account", a.String())
 	}
+	if err := h.takeHome(ctx, a, rest); err != nil {
+		return err
+	}
 	for _, other := range rest {
 		if err := h.tell(ctx, a, other, "unlink:"+w.Dedupe, textUnlinkedFrom(a.Platform, a.Name)); err != nil {
 			return err

@@ -461,3 +461,41 @@ func TestMovedWhileItStreams(t *testing.T) {
 		w.deliver(w.at(annHere, "ann", "/stop all"))
 	})
 }
+
+// Who unlinks has their sessions back: what was brought to the other account's
+// chats goes home, and is neither read nor spoken to there any more (I13).
+func TestUnlinkTakesSessionsHome(t *testing.T) {
+	t.Run("who began it", func(t *testing.T) { unlinks(t, annHere, "ann") })
+	t.Run("the other", func(t *testing.T) { unlinks(t, annThere, "77") })
+}
+
+func unlinks(t *testing.T, chat session.Key, who session.UserID) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		w.deliver(w.at(annHere, "ann", "secret plan"))
+		w.bring(annThere, "77")
+		w.reached(annHere)
+		w.deliver(w.at(annThere, "77", "/resume none"))
+		w.deliver(w.at(chat, who, "/unlink"))
+		w.deliver(w.at(annThere, "77", "what was the plan?"))
+		if got := w.hubLane(annThere); got != annThere || w.laneOf(annThere).Tickets != 1 || w.laneOf(annHere).Tickets != 1 {
+			t.Errorf("who is not linked any more speaks to %v", got)
+		}
+		if got := w.hubLane(annHere); got != annHere {
+			t.Errorf("at home lives %v", got)
+		}
+		w.reached(annHere)
+		w.finish("the plan")
+		w.finish("none")
+		for _, o := range w.reached(annHere) {
+			if o.chat != annHere {
+				t.Errorf("%v was told %q", o.chat, o.out.Markdown)
+			}
+		}
+		w.deliver(w.at(annHere, "ann", "go on"))
+		if l := w.laneOf(annHere); l.Turn != 2 || l.Owner != "ann" {
+			t.Errorf("at home: %+v", l)
+		}
+		w.finish("done")
+	})
+}
