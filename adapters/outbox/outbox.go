@@ -14,7 +14,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -369,26 +368,6 @@ func (b *Outbox) send(p session.Part, nonce string) (over bool) {
 	b.Log.Log(b.life, level, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
 	b.done(p, nonce, d)
 	return d.State == session.PartDead
-}
-
-// backoff grows from one second to a minute, with jitter.
-func backoff(attempt int) time.Duration {
-	d := min(time.Second<<min(max(attempt-1, 0), 6), time.Minute)
-	return d/2 + rand.N(d/2)
-}
-
-func (b *Outbox) pause(d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-b.life.Done():
-		return false
-	}
 }
 
 // done stores an attempt's end; it waits while the store is away.
