@@ -326,19 +326,23 @@ func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) e
 	if m.ReplyTo == "" {
 		return h.reply(ctx, m, textReplyToIt)
 	}
-	lane, err := h.Store.Load(ctx, m.Key)
+	p, at, err := h.replied(ctx, p, m)
+	if err != nil {
+		return err
+	}
+	lane, err := h.Store.Load(ctx, at.Key)
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
-	e, ok := entryOf(lane, m.ReplyTo)
+	e, ok := entryOf(lane, at.ReplyTo)
 	if !ok {
-		fates, err := h.Store.Fates(ctx, m.Key, 0)
+		fates, err := h.Store.Fates(ctx, at.Key, 0)
 		if err != nil {
 			return fmt.Errorf("read fates: %w", err)
 		}
 		for _, f := range fates {
-			if slices.Contains(f.Msgs, m.ReplyTo) {
-				return h.gone(ctx, m, f.Ticket, textDropped)
+			if slices.Contains(f.Msgs, at.ReplyTo) {
+				return h.gone(ctx, m, at, f.Ticket, textDropped)
 			}
 		}
 		return h.reply(ctx, m, textNotPending)
@@ -346,7 +350,7 @@ func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) e
 	if e.Author != p.ID && !p.Admin {
 		return h.reply(ctx, m, textNotYours)
 	}
-	done, err := h.drop(ctx, m, e)
+	done, err := h.drop(ctx, at, e)
 	if err != nil {
 		return err
 	}

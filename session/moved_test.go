@@ -499,3 +499,44 @@ func unlinks(t *testing.T, chat session.Key, who session.UserID) {
 		w.finish("done")
 	})
 }
+
+// In reply to a message of the chat that a session has left, /why and /cancel mean
+// that message, and answer there.
+func TestMovedMessagesAreStillKnown(t *testing.T) {
+	play(t, set{policy: abroad, mode: steer.Queue}, func(w *world) {
+		w.join()
+		task := w.deliver(w.at(annHere, "ann", "build"))
+		waits := w.deliver(w.at(annHere, "ann", "and test"))
+		w.bring(annThere, "77")
+		w.reached(annHere)
+		fresh := w.hubLane(annHere)
+		w.reached(fresh)
+		ask := func(k session.Key, who session.UserID, command string, about session.Message) {
+			m := w.at(k, who, command)
+			m.ReplyTo = about.ID
+			w.deliver(m)
+		}
+		ask(annHere, "ann", "/why", task)
+		w.wantReached(fresh, annHere, "Being worked on")
+		ask(annHere, "bob", "/cancel", waits)
+		w.wantReached(fresh, annHere, "Only the task's owner")
+		ask(annHere, "ann", "/cancel", waits)
+		w.wantReached(fresh, annHere, "Dropped.")
+		if n := len(w.laneOf(annHere).Slot); n != 0 {
+			t.Errorf("%d wait", n)
+		}
+		// And the other way round.
+		there := w.deliver(w.at(annThere, "77", "from there"))
+		w.deliver(w.at(annHere, "ann", "/resume build"))
+		w.reached(annHere)
+		w.reached(annThere)
+		ask(annThere, "77", "/why", there)
+		w.wantReached(annThere, annThere, "Queued")
+		ask(annThere, "77", "/cancel", there)
+		w.wantReached(annThere, annThere, "Dropped.")
+		if n := len(w.laneOf(annHere).Slot); n != 0 {
+			t.Errorf("%d wait", n)
+		}
+		w.deliver(w.at(annHere, "ann", "/stop all"))
+	})
+}

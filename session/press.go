@@ -59,7 +59,7 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		}
 	}
 	if entry == nil {
-		return h.gone(ctx, m, n, "")
+		return h.gone(ctx, m, m, n, "")
 	}
 	own := entry.Author == p.ID || p.Admin
 	owner := lane.Turn != 0 && h.maySteer(lane.Owner, p.ID, p.Admin)
@@ -172,9 +172,9 @@ func (h *Hub) deliverReact(ctx context.Context, p Principal, m Message) error {
 
 // gone answers what asks for an entry that does not wait any more: with done
 // if m itself took it out, was cut off before its answer and is delivered
-// again; its mark says so.
-func (h *Hub) gone(ctx context.Context, m Message, ticket int64, done string) error {
-	r, err := h.Store.Amend(ctx, Amend{Key: m.Key, Dedupe: m.Dedupe, Kind: AmendDrop, Ticket: ticket})
+// again; its mark says so. at is m as the entry's session has it.
+func (h *Hub) gone(ctx context.Context, m, at Message, ticket int64, done string) error {
+	r, err := h.Store.Amend(ctx, Amend{Key: at.Key, Dedupe: at.Dedupe, Kind: AmendDrop, Ticket: ticket})
 	if err != nil {
 		return fmt.Errorf("look for the change: %w", err)
 	}

@@ -90,27 +90,52 @@ func (h *Hub) in(ctx context.Context, p Principal, m Message) (_ Principal, _ Me
 			}
 		}
 	}
-	if lane, err = h.about(ctx, c, m); err != nil {
-		return p, m, false, err
+	if m.Kind == KindEdit || m.Kind == KindDelete || m.Kind == KindReact {
+		if lane, err = h.about(ctx, c, m.ID); err != nil {
+			return p, m, false, err
+		}
 	}
-	m = m.to(lane)
-	if lane.own() == chat || p.ID == "" { // nobody: a stranger, or a platform tells of a deletion
-		return p, m, false, nil
-	}
-	p.at, p.account = chat, p.ID
-	if p.ID, err = h.Links.as(ctx, lane.Platform, p.Platform, p.ID); err != nil {
-		return p, m, false, err
-	}
-	return p, m, false, nil
+	p, m, err = h.inLane(ctx, p, m, lane)
+	return p, m, false, err
 }
 
-// about is the session that an event of a chat is for: the one that is spoken to
-// there, or for what happens to a message the one that took it there before.
-func (h *Hub) about(ctx context.Context, c *chatRoute, m Message) (Key, error) {
-	lane := c.Lanes[0]
-	if m.Kind != KindEdit && m.Kind != KindDelete && m.Kind != KindReact {
-		return lane, nil
+// inLane makes a written message one of a session that lives or lived in its chat.
+func (h *Hub) inLane(ctx context.Context, p Principal, w Message, lane Key) (_ Principal, _ Message, err error) {
+	m := w.to(lane)
+	if p.at != (Key{}) {
+		p.ID, p.at, p.account = p.account, Key{}, ""
 	}
+	if lane.own() == w.Key || p.ID == "" { // nobody: a stranger, or a platform tells of a deletion
+		return p, m, nil
+	}
+	p.at, p.account = w.Key, p.ID
+	p.ID, err = h.Links.as(ctx, lane.Platform, p.Platform, p.ID)
+	return p, m, err
+}
+
+// replied makes m one of the session that took the message it replies to, which may
+// have lived in the chat before.
+func (h *Hub) replied(ctx context.Context, p Principal, m Message) (Principal, Message, error) {
+	has, err := h.Routes.shelf.get(ctx)
+	if err != nil {
+		return p, m, err
+	}
+	w := m.written(p)
+	c := has.index().chats[w.Key]
+	if c == nil {
+		return p, m, nil
+	}
+	lane, err := h.about(ctx, c, w.ReplyTo)
+	if err != nil || lane == m.Key {
+		return p, m, err
+	}
+	return h.inLane(ctx, p, w, lane)
+}
+
+// about is the session that what happens to a message of a chat is for: the one that
+// took it there before, else the one that is spoken to.
+func (h *Hub) about(ctx context.Context, c *chatRoute, id MessageID) (Key, error) {
+	lane := c.Lanes[0]
 	for _, was := range c.Past {
 		if was.Lane == lane || was.Till < time.Now().Unix() {
 			continue
@@ -119,7 +144,7 @@ func (h *Hub) about(ctx context.Context, c *chatRoute, m Message) (Key, error) {
 		if err != nil {
 			return lane, fmt.Errorf("read fates: %w", err)
 		}
-		id := m.to(was.Lane).ID
+		id := Message{Key: c.Chat, ID: id}.to(was.Lane).ID
 		if slices.ContainsFunc(fates, func(f Fate) bool { return slices.Contains(f.Msgs, id) }) {
 			return was.Lane, nil
 		}

@@ -11,17 +11,21 @@ func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) erro
 	if m.ReplyTo == "" {
 		return h.reply(ctx, m, textReplyToIt)
 	}
-	fates, err := h.Store.Fates(ctx, m.Key, 0)
+	_, at, err := h.replied(ctx, p, m)
+	if err != nil {
+		return err
+	}
+	fates, err := h.Store.Fates(ctx, at.Key, 0)
 	if err != nil {
 		return fmt.Errorf("read fates: %w", err)
 	}
-	lane, err := h.Store.Load(ctx, m.Key)
+	lane, err := h.Store.Load(ctx, at.Key)
 	if err != nil {
 		return fmt.Errorf("load session: %w", err)
 	}
 	for _, f := range fates {
-		if slices.Contains(f.Msgs, m.ReplyTo) {
-			skipped, err := h.skippedFor(ctx, m.Key, lane, f)
+		if slices.Contains(f.Msgs, at.ReplyTo) {
+			skipped, err := h.skippedFor(ctx, at.Key, lane, f)
 			if err != nil {
 				return err
 			}

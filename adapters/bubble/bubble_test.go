@@ -40,7 +40,7 @@ func TestWords(t *testing.T) {
 		{Step(0, 60, 61*time.Second), "Still running, 1 min 1 s"},
 		{Span(59*time.Second + 600*time.Millisecond), "1 min"},
 		{Span(2*time.Hour + 5*time.Minute), "2 h 5 min"},
-		{Coarse(9 * time.Second).String() + Coarse(44*time.Second).String() + Coarse(119*time.Second).String() + Coarse(11*time.Minute+59*time.Second).String(), "8s40s1m30s11m0s"},
+		{Coarse(9*time.Second).String() + Coarse(44*time.Second).String() + Coarse(119*time.Second).String() + Coarse(11*time.Minute+59*time.Second).String(), "8s40s1m30s11m0s"},
 		{Took(session.ToolView{State: session.ToolRunning, Began: now.Add(-7 * time.Second)}, now), " · 6 s"},
 		{Took(session.ToolView{State: session.ToolDone, Took: 0.9}, now) + Took(session.ToolView{State: session.ToolDone, Took: 61}, now), " · 1 min 1 s"},
 		{Note("", session.NoteView{Step: 3}), "✍️ note from someone goes in at step 3"},

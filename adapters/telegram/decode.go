@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf16"
 
 	"github.com/go-telegram/bot/models"
@@ -296,10 +295,4 @@ func firstLine(s string) string {
 		}
 	}
 	return ""
-}
-
-// lastLine gives the last line that says something.
-func lastLine(s string) string {
-	s = strings.TrimRightFunc(s, unicode.IsSpace)
-	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
 }
