@@ -14,7 +14,7 @@ import (
 // renderer is the version of the code that turns rows into wire bytes. Change
 // it with every change of what render.go writes: a new version begins a new
 // epoch, so a running conversation's bytes never change under it (I11).
-const renderer = 4
+const renderer = 5
 
 // head is the stored head of an epoch (RowHead). Requests send it whatever is
 // configured now.

@@ -285,6 +285,9 @@ func attachmentText(a session.Attachment) string {
 	kind := session.CleanLine(a.Kind, 20)
 	switch {
 	case a.Path != "":
+		if name := session.CleanLine(a.Name, 80); name != "" {
+			kind += fmt.Sprintf(" %q", name)
+		}
 		return fmt.Sprintf("[%s saved as %s, %d bytes]", kind, session.CleanLine(a.Path, 200), a.Size)
 	case a.Note != "":
 		return fmt.Sprintf("[%s: %s]", kind, session.CleanLine(a.Note, 200))

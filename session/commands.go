@@ -93,13 +93,22 @@ func (h *Hub) deliverCommand(ctx context.Context, p Principal, m Message, name, 
 	return c.run(h, ctx, p, m, args)
 }
 
-// nearest is the known command with the smallest edit distance, at most 2.
+// nearest is the one known command that begins so, else the one with the smallest
+// edit distance, at most 2.
 func (h *Hub) nearest(name string) string {
-	best, at := "", 3
+	begins, best, at := []string(nil), "", 3
 	for _, c := range Commands() {
-		if d := distance(name, c.Name); d < at {
-			best, at = c.Name, d
+		if strings.HasPrefix(c.Name, name) {
+			begins = append(begins, c.Name)
 		}
+		for _, word := range []string{c.Name, c.Short} {
+			if d := distance(name, word); d < at && (word == c.Name || d == 1 && len(name) == 2 && word != "") {
+				best, at = c.Name, d
+			}
+		}
+	}
+	if len(name) > 2 && len(begins) > 0 {
+		return slices.MaxFunc(begins, func(a, b string) int { return len(a) - len(b) })
 	}
 	return best
 }
@@ -132,6 +141,9 @@ func explicit(mode steer.Mode) func(*Hub, context.Context, Principal, Message, s
 			return h.reply(ctx, m, textUsage(h.commands[mode.String()]))
 		}
 		m.Text = args
+		if mode == steer.Steer && h.isStopWord(args) { // a reply to the bubble is this verb, too
+			return h.deliverStopWord(ctx, p, m)
+		}
 		return h.accept(ctx, p, m, &mode)
 	}
 }
@@ -175,7 +187,7 @@ func (h *Hub) cmdHelp(ctx context.Context, p Principal, m Message, _ string) err
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("\n" + textHelpTail)
+	b.WriteString("\n" + textHelpTail + "\n" + textHelpSigns + "\n" + textHelpGestures)
 	return h.reply(ctx, m, b.String())
 }
 
@@ -192,7 +204,11 @@ func (h *Hub) cmdWhoami(ctx context.Context, p Principal, m Message, _ string) e
 	if err != nil {
 		return err
 	}
-	return h.reply(ctx, m, textWho(p, accounts))
+	text := textWho(p, accounts)
+	if !m.Private {
+		text += "\nthis chat: " + CleanLine(string(m.written(p).Key.Chat), 40)
+	}
+	return h.reply(ctx, m, text)
 }
 
 func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) error {
@@ -237,6 +253,9 @@ func (h *Hub) cmdBusy(ctx context.Context, p Principal, m Message, args string) 
 	mode, err := steer.ParseMode(strings.ToLower(args))
 	if err != nil {
 		return h.reply(ctx, m, textUsage(h.commands["busy"]))
+	}
+	if lane.Turn != 0 && !h.maySteer(lane.Owner, p.ID, p.Admin) {
+		return h.reply(ctx, m, textNotYours) // it would change what a word to their task means
 	}
 	prefs := decodePrefs(lane.Prefs)
 	prefs.Mode = mode.String()

@@ -57,7 +57,7 @@ func TestDeleteStopsTurn(t *testing.T) {
 			show(w)
 			w.agent.turn.Load().ShowText(true, "")
 		}},
-		{name: "the first request was answered", by: "ann", before: func(w *world) { w.agent.turn.Load().RequestOver() }},
+		{name: "the first request was answered, by calls", by: "ann", stops: true, before: func(w *world) { w.agent.turn.Load().RequestOver() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, set{mode: steer.Queue, deletes: !c.off}, func(w *world) {

@@ -226,8 +226,8 @@ func (h *Hub) untold(lane Lane, gone MessageID, asked []MessageID, folds int) bo
 }
 
 // takeBack notes that a message the turn was asked by is gone. When all are, no
-// other is about to join and the first request has shown nothing, the turn is
-// cancelled. Any goroutine.
+// other is about to join and nothing of an answer was shown or sent, the turn is
+// cancelled, its calls with it. Any goroutine.
 func (t *Turn) takeBack(gone MessageID, asked []MessageID, folds int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,7 +240,7 @@ func (t *Turn) takeBack(gone MessageID, asked []MessageID, folds int) bool {
 			return false
 		}
 	}
-	if !t.first || len(t.joins) > 0 || t.folds != folds {
+	if t.spoke || len(t.joins) > 0 || t.folds != folds {
 		return false
 	}
 	t.cancel(ErrStopped)

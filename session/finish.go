@@ -238,7 +238,7 @@ func (t *Turn) ShowText(reset bool, text string) {
 	t.text.WriteString(text)
 	shown := t.text.String()
 	if text != "" {
-		t.first = false
+		t.first, t.spoke = false, true
 		t.phase, t.view.Phase = steer.PhaseShowing, steer.PhaseShowing
 	}
 	t.mu.Unlock()

@@ -265,8 +265,14 @@ func (a *actor) tell(life context.Context, rows []Row, row *UserRow) error {
 		row.ObservedIn = observedName(chat)
 	}
 	told := toldTo(rows, row.ObservedIn)
+	said := map[MessageID]bool{} // by what the turn begins with
+	for _, in := range row.Inputs {
+		for _, p := range in.Parts {
+			said[LocalID(chat, p.ID)] = true
+		}
+	}
 	for _, o := range d.Kept[max(0, len(d.Kept)-most):] {
-		if o.N <= told {
+		if o.N <= told || said[o.ID] {
 			continue
 		}
 		may, _, err := a.h.Access.Still(life, chat, o.From)

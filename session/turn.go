@@ -45,6 +45,7 @@ type Turn struct {
 	mu      sync.Mutex
 	phase   steer.Phase
 	first   bool // the first request is not out, or has shown nothing
+	spoke   bool // people saw words or files of it, or may have
 	newest  time.Time
 	author  UserID
 	joins   []Entry
@@ -67,7 +68,7 @@ func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) 
 		a: a, h: a.h, lease: b.Lease, number: b.Lane.Turn, gen: b.Lane.Gen, resumed: resumed,
 		attempts: b.Lane.Attempts, life: life, rows: rows, seq: b.Lane.Seq, sent: b.Lane.Sent,
 		inputs: map[int64]Input{},
-		phase:  b.Lane.Phase, first: !resumed, newest: b.Lane.TurnAt, author: b.Lane.Owner,
+		phase:  b.Lane.Phase, first: !resumed, spoke: resumed, newest: b.Lane.TurnAt, author: b.Lane.Owner,
 		renewAt: time.Now(), text: &strings.Builder{}, bell: make(chan struct{}, 1),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(life)
@@ -430,6 +431,11 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 	for i, f := range s.Files {
 		r.Outs = append(r.Outs, t.h.parts(Outgoing{Key: t.a.key, Kind: PartFile, Markdown: f.Caption, Files: []File{f}},
 			t.number, fmt.Sprintf("t:%d:file:%d:%d", t.number, t.seq, i))...)
+	}
+	if len(r.Outs) > 0 {
+		t.mu.Lock()
+		t.spoke = true
+		t.mu.Unlock()
 	}
 	c, err := t.commit(ctx, r)
 	if err != nil {

@@ -50,6 +50,8 @@ const (
 	textBtwMany       = "Eight questions wait for an answer already. Ask again when one has come."
 	textAdminNow      = "You are an admin of this gateway now. /help lists what it can do."
 	textWelcome       = "Hello. Give me a task; while I work you can write on to steer it. /help lists the commands."
+	textHelpSigns     = "Signs: 👀 goes in at the next step, 😴 waits, ✍ went in, 👍 answered, 👎 dropped, 🫡 stopped, 💔 failed."
+	textHelpGestures  = "A reply to the running bubble steers; 👎 on your waiting message drops it; edits and deletions count."
 	textHelpTail      = "While a task runs, what you write goes to it as the mode says: /busy queue, interrupt or steer."
 	textNoJobs        = "No background jobs."
 	textTooLong       = "That message is over 64 kB and was not taken. Send it as a file, or in parts."

@@ -18,7 +18,7 @@ import (
 // How much of a turn a bubble shows.
 const (
 	Tools    = 4   // calls that run, at a time
-	Notes    = 5   // newest notes
+	Notes    = 5   // notes, the newest
 	ArgsMost = 80  // UTF-16 units of a call's arguments
 	TailMost = 120 // units of a call's last line
 	TextTail = 600 // units of the model's text
@@ -37,9 +37,6 @@ func Calls(all []session.ToolView) []session.ToolView {
 	}
 	return out[max(0, len(out)-Tools):]
 }
-
-// NewestNotes are the notes to show.
-func NewestNotes(v session.View) []session.NoteView { return v.Notes[max(0, len(v.Notes)-Notes):] }
 
 // Mark is the sign of a call's state.
 func Mark(t session.ToolView) string {
@@ -142,17 +139,36 @@ func Times(n int) string {
 // Before counts the calls that are not listed.
 func Before(n int) string { return fmt.Sprintf("… and %d before", n) }
 
-// Note says whose note goes in at which step. from is as the platform writes a
-// name; "" = nobody has one.
-func Note(from string, n session.NoteView) string {
+// NoteLines say whose notes went in at which step, those that went in together in one
+// line. name writes a name as the platform does; "" = nobody has one.
+func NoteLines(v session.View, name func(string) string) []string {
+	var lines []string
+	notes := v.Notes[max(0, len(v.Notes)-Notes):]
+	for i := 0; i < len(notes); {
+		n, many := notes[i], 0
+		for ; i < len(notes) && notes[i].From == n.From && notes[i].Step == n.Step && notes[i].Sent == n.Sent; i++ {
+			many++
+		}
+		lines = append(lines, note(name(n.From), n, many))
+	}
+	return lines
+}
+
+func note(from string, n session.NoteView, many int) string {
 	if from == "" {
 		from = "someone"
 	}
-	went := "went in"
-	if !n.Sent {
+	what, went := "note", "went in"
+	if many > 1 {
+		what = fmt.Sprintf("%d notes", many)
+	}
+	switch {
+	case !n.Sent && many > 1:
+		went = "go in"
+	case !n.Sent:
 		went = "goes in"
 	}
-	return fmt.Sprintf("✍️ note from %s %s at step %d", from, went, n.Step)
+	return fmt.Sprintf("✍️ %s from %s %s at step %d", what, from, went, n.Step)
 }
 
 // Fate is an input's state in the list that stands for signs; "" for one that does

@@ -33,6 +33,7 @@ func TestCalls(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	now := time.Unix(1000, 0)
+	name := func(s string) string { return s }
 	for _, c := range []struct{ got, want string }{
 		{Step(0, 0, 3*time.Second), "Working · 3 s"},
 		{Step(2, 60, 3*time.Second), "Step 2/60 · 3 s"},
@@ -43,8 +44,10 @@ func TestWords(t *testing.T) {
 		{Coarse(9*time.Second).String() + Coarse(44*time.Second).String() + Coarse(119*time.Second).String() + Coarse(11*time.Minute+59*time.Second).String(), "8s40s1m30s11m0s"},
 		{Took(session.ToolView{State: session.ToolRunning, Began: now.Add(-7 * time.Second)}, now), " · 6 s"},
 		{Took(session.ToolView{State: session.ToolDone, Took: 0.9}, now) + Took(session.ToolView{State: session.ToolDone, Took: 61}, now), " · 1 min 1 s"},
-		{Note("", session.NoteView{Step: 3}), "✍️ note from someone goes in at step 3"},
-		{Note("Ann", session.NoteView{Step: 3, Sent: true}), "✍️ note from Ann went in at step 3"},
+		{fmt.Sprint(NoteLines(session.View{Notes: []session.NoteView{{Step: 3}}}, name)), "[✍️ note from someone goes in at step 3]"},
+		{fmt.Sprint(NoteLines(session.View{Notes: []session.NoteView{
+			{From: "Ann", Step: 3, Sent: true}, {From: "Ann", Step: 3, Sent: true}, {From: "Bob", Step: 3, Sent: true}, {From: "Ann", Step: 4}, {From: "Ann", Step: 4},
+		}}, name)), "[✍️ 2 notes from Ann went in at step 3 ✍️ note from Bob went in at step 3 ✍️ 2 notes from Ann go in at step 4]"},
 		{Times(1) + Times(3), " ×3"},
 		{LastLine("a\nb\n \n"), "b"},
 		{Closing(session.View{Step: 1}, time.Second), "… 1 step, 1 s"},

@@ -26,8 +26,8 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time) string {
 			b.WriteString("\n" + line)
 		}
 	}
-	for _, n := range bubble.NewestNotes(v) {
-		b.WriteString("\n" + bubble.Note(plain(n.From, 32), n))
+	for _, line := range bubble.NoteLines(v, func(name string) string { return plain(name, 32) }) {
+		b.WriteString("\n" + line)
 	}
 	if v.Notice != "" {
 		b.WriteString("\n" + plain(v.Notice, 300))

@@ -80,8 +80,10 @@ type Options struct {
 	// 10.1). Clients that do not know them show a request to update in their
 	// place; default off.
 	Rich bool
-	// Commands is the menu people see beside the input field.
+	// Commands is the menu people see beside the input field. Shorts are other
+	// names of them, with the slash, that are not in it.
 	Commands []Command
+	Shorts   []string
 	// HTTPClient, nil = one made for long polls. A client with a Timeout below
 	// 65 s cuts polls short.
 	HTTPClient *http.Client
@@ -110,6 +112,7 @@ type Adapter struct {
 	save     func(ctx context.Context, key session.Key, name string, r io.Reader) (string, int64, error)
 	files    func(ctx context.Context, m session.Message) bool
 	open     func(ctx context.Context, key session.Key, path string) (io.ReadCloser, int64, error)
+	shorts   []string
 	session  func(chat session.Key) session.Key
 	hear     func(ctx context.Context, name string, audio io.Reader) (string, error)
 	rich     bool
@@ -174,7 +177,7 @@ func New(o Options) (*Adapter, error) {
 	}
 	a := &Adapter{
 		id:   id,
-		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands,
+		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands, shorts: o.Shorts,
 		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook,
 		channels: slices.Clone(o.Channels), bots: slices.Clone(o.Bots),
 	}

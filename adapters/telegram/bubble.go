@@ -64,8 +64,8 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time, group bool
 			c.add(models.MessageEntityTypeCode, line)
 		}
 	}
-	for _, n := range bubble.NewestNotes(v) {
-		c.add(plain, "\n"+bubble.Note(cutUnits(oneLine(n.From), 32), n))
+	for _, line := range bubble.NoteLines(v, noteName) {
+		c.add(plain, "\n"+line)
 	}
 	if v.Notice != "" {
 		c.add(plain, "\n"+cutUnits(oneLine(v.Notice), 300))
@@ -86,11 +86,11 @@ func bubbleText(v session.View, elapsed time.Duration, now time.Time, group bool
 func closingText(v session.View, elapsed time.Duration) composed {
 	var c composed
 	c.add(plain, bubble.Closing(v, elapsed))
-	for _, n := range bubble.NewestNotes(v) {
-		c.add(plain, "\n"+bubble.Note(cutUnits(oneLine(n.From), 32), n))
+	for _, line := range bubble.NoteLines(v, noteName) {
+		c.add(plain, "\n"+line)
 	}
 	if v.Done {
-		c.fold(v.Tools)
+		c.fold(v.Tools, v.End == session.EndMoved)
 	}
 	return c
 }
@@ -109,6 +109,9 @@ func runningButtons(key session.Key, v session.View) *keyboard {
 	}
 	return buttons(key, list)
 }
+
+// noteName is a name in the line of a note.
+func noteName(name string) string { return cutUnits(oneLine(name), 32) }
 
 // oneLine makes white space of any kind a single blank.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -156,11 +156,6 @@ func (a *Adapter) readCommon(ctx context.Context, w *message) (m session.Message
 		return m, false, err
 	}
 	m.Addressed = m.Addressed || ours
-	if strings.HasPrefix(m.Text, "/") && !commandAtStart(entities) {
-		// Telegram has not marked a command here, so it is none. It trims
-		// messages: no one's text begins with a blank.
-		m.Text = " " + m.Text
-	}
 	return m, true, nil
 }
 

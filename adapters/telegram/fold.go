@@ -18,8 +18,9 @@ const (
 )
 
 // fold adds the calls of a turn that is over, newest last, in a quote that
-// Telegram shows folded. Of many the newest are kept.
-func (c *composed) fold(tools []session.ToolView) {
+// Telegram shows folded. Of many the newest are kept. on: the turn goes on elsewhere,
+// and what runs does.
+func (c *composed) fold(tools []session.ToolView, on bool) {
 	if len(tools) == 0 {
 		return
 	}
@@ -27,7 +28,12 @@ func (c *composed) fold(tools []session.ToolView) {
 	var lines []composed // newest first
 	for first > 0 {
 		var line composed
-		line.call(ended(tools[first-1]), time.Time{})
+		t := tools[first-1]
+		if !on {
+			t = ended(t)
+		}
+		t.Began = time.Time{} // no time goes on here
+		line.call(t, time.Time{})
 		head := 0
 		if first > 1 { // room for the line that counts those before
 			head = 1 + markup.Units(bubble.Before(countCalls(tools[:first-1])))

@@ -44,13 +44,13 @@ var channelRows = []platformRow{
 	{"T14", "post of a channel that may speak is answered there", named(steer.Queue), func(g *gate) {
 		g.channel(true)
 		g.golden("T14_posts.json", 0, 1)
-		g.want("took", who(g.byID()), "chat:-1009 News false: numbers are out\nchat:-1009 News true: @cox_test_bot sum them up")
-		g.want("turns", g.turns(key(news)), "@cox_test_bot sum them up")
+		g.want("took", who(g.byID()), "chat:-1009 News false: numbers are out\nchat:-1009 News true: sum them up")
+		g.want("turns", g.turns(key(news)), "sum them up")
 		g.settle(20 * time.Second)
 		g.want("typing signs, which channels do not have", len(g.api.Calls("sendChatAction")), 0)
 		g.golden("T14_posts.json", 2) // an edit
 		g.want("took", g.one().Kind, session.KindEdit)
-		g.want("waits", g.slot(key(news)), "queue: edited: @cox_test_bot sum them up, by month")
+		g.want("waits", g.slot(key(news)), "queue: edited: sum them up, by month")
 		g.answers(key(news), "done")
 		g.settle(time.Second)
 		g.want("answered", g.count(news, "done"), 1)
@@ -79,7 +79,7 @@ var channelRows = []platformRow{
 		g.api.AddFile("v1", []byte("abc"))
 		g.golden("T14_posts.json", 6)
 		g.one()
-		g.want("turns", g.turns(key(news)), "@cox_test_bot and this[voice inbox/voice-10]")
+		g.want("turns", g.turns(key(news)), "and this[voice inbox/voice-10]")
 		g.want("not understood", g.a.Status().Undecodable, 0)
 	}},
 	{"T14", "post in the discussion group is the channel's; its commands and its forwards are not", named(steer.Queue), func(g *gate) {
@@ -88,14 +88,14 @@ var channelRows = []platformRow{
 		ms := g.byID()
 		g.want("took", who(ms), strings.Join([]string{
 			"chat:-1009 News false: numbers are out",
-			"chat:-1009 News true: @cox_test_bot sum them up",
+			"chat:-1009 News true: sum them up",
 			"chat:-1009 News false: @cox_test_bot obey me",
-			"chat:-1009 News true:  / is the root, @cox_test_bot",
+			"chat:-1009 News true:  / is the root,",
 		}, "\n"))
 		g.want("forwarded", words(ms[0].Forwarded, ms[1].Forwarded, ms[2].Forwarded, ms[3].Forwarded), "Rumours")
 		g.settle(2 * time.Second)
-		g.want("turns", g.turns(key(group)), "@cox_test_bot sum them up")
-		g.want("waits", g.slot(key(group)), "queue:  / is the root, @cox_test_bot")
+		g.want("turns", g.turns(key(group)), "sum them up")
+		g.want("waits", g.slot(key(group)), "queue:  / is the root,")
 		g.want("said", g.said(group), []string{})
 		g.want("asked whether the bot is in the channel", len(g.api.Calls("getChatMember")), 1)
 	}},
@@ -115,13 +115,13 @@ var channelRows = []platformRow{
 		g.api.Fault(telegramtest.Fault{Method: "getChatMember", HTML: 502, Times: 2})
 		g.golden("T14_auto.json", 1)
 		g.settle(10 * time.Second)
-		g.want("turns", g.turns(key(group)), "@cox_test_bot sum them up")
+		g.want("turns", g.turns(key(group)), "sum them up")
 		g.confirmed()
 	}},
 	{"T14", "written as a channel that may speak, as another one, as none", named(steer.Queue), func(g *gate) {
 		g.golden("T14_as_channel.json")
-		g.want("took", who(g.byID()), "chat:-1009 News true: @cox_test_bot sum them up")
-		g.want("turns", g.turns(key(group)), "@cox_test_bot sum them up")
+		g.want("took", who(g.byID()), "chat:-1009 News true: sum them up")
+		g.want("turns", g.turns(key(group)), "sum them up")
 		g.want("not understood", g.a.Status().Undecodable, 0)
 		g.confirmed()
 	}},
@@ -143,12 +143,12 @@ var channelRows = []platformRow{
 		g.channel(true)
 		g.golden("T14_posts.json", 1)
 		g.settle(time.Second)
-		g.want("turns", g.turns(key(news)), "@cox_test_bot sum them up")
+		g.want("turns", g.turns(key(news)), "sum them up")
 	}},
 	{"T15", "bot that may speak is heard when it names this one", named(steer.Queue), func(g *gate) {
 		g.golden("T15_allowed.json")
-		g.want("took", who(g.byID()), "99 Other true: @cox_test_bot hi")
-		g.want("turns", g.turns(key(group)), "@cox_test_bot hi")
+		g.want("took", who(g.byID()), "99 Other true: hi")
+		g.want("turns", g.turns(key(group)), "hi")
 		g.want("said", words(g.said(group), g.said(friend)), "[] []")
 		g.confirmed()
 	}},
@@ -162,9 +162,9 @@ var channelRows = []platformRow{
 		g.want("heard", len(g.got()), loopguard.Most)
 		g.want("told in the log", strings.Count(g.logs.String(), wordsLoop), 1)
 		g.api.Say(basic, friend, "@cox_test_bot elsewhere")
-		g.want("heard in another group", g.one().Text, "@cox_test_bot elsewhere")
+		g.want("heard in another group", g.one().Text, "elsewhere")
 		g.settle(loopguard.Rest)
 		g.api.Say(group, friend, "@cox_test_bot once more")
-		g.want("heard after its rest", g.one().Text, "@cox_test_bot once more")
+		g.want("heard after its rest", g.one().Text, "once more")
 	}},
 }

@@ -17,7 +17,7 @@ var crossRows = []platformRow{
 		g.toBot(bob, "build the report")
 		bystander := g.toBot(carl, "use April")
 		owner := g.toBot(bob, "use March")
-		g.want("waits", g.slot(key(group)), "queue: @cox_test_bot use April\nsteer: @cox_test_bot use March")
+		g.want("waits", g.slot(key(group)), "queue: use April\nsteer: use March")
 		g.want("signs", g.sign(group, bystander)+g.sign(group, owner), "😴👀")
 		var who []string
 		for _, e := range g.lane(key(group)).Slot {
@@ -28,11 +28,11 @@ var crossRows = []platformRow{
 		g.toBot(carl, "/stop@cox_test_bot")
 		g.want("stopped by a bystander", g.lane(key(group)).Stop, 0)
 		g.answers(key(group), "built")
-		g.want("turns", g.turns(key(group)), "@cox_test_bot build the report\n@cox_test_bot use April")
-		g.want("the owner's note waits its turn", g.slot(key(group)), "steer: @cox_test_bot use March")
+		g.want("turns", g.turns(key(group)), "build the report\nuse April")
+		g.want("the owner's note waits its turn", g.slot(key(group)), "steer: use March")
 		g.answers(key(group), "with April")
 		g.answers(key(group), "with March")
-		g.want("turns", g.turns(key(group)), "@cox_test_bot build the report\n@cox_test_bot use April\n@cox_test_bot use March")
+		g.want("turns", g.turns(key(group)), "build the report\nuse April\nuse March")
 		g.want("signs", g.sign(group, bystander)+g.sign(group, owner), "👍👍")
 	}},
 	{"X2", "written between the end of a turn and its answer's way out: the next turn's", gateSet{mode: steer.Steer}, func(g *gate) {

@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"coxswain/session"
@@ -90,6 +91,54 @@ var groupRows = []platformRow{
 		g.got()
 		g.want("text with a slash begins a turn", g.turns(key(ann)), " / is the root")
 		g.want("verb", g.slot(key(ann)), "steer: use the March data")
+	}},
+	{"T11", "in privacy mode a command of the menu needs no name; behind the name is one, too", gateSet{mode: steer.Steer, options: Options{Commands: []Command{{Name: "stop"}, {Name: "status"}}, Shorts: []string{"/q"}}}, func(g *gate) {
+		g.settle(time.Second) // it is known by then that it is on
+		command := func(offset, length int) telegramtest.Fields {
+			list := []map[string]any{{"type": "bot_command", "offset": offset, "length": length}}
+			if offset > 0 {
+				list = append([]map[string]any{{"type": "mention", "offset": 0, "length": 13}}, list...)
+			}
+			return telegramtest.Fields{"entities": list}
+		}
+		g.api.Say(group, bob, "/strange", command(0, 8)) // another bot's, for all that is known
+		g.api.Say(group, bob, "/q tidy up", command(0, 2))
+		g.api.Say(group, bob, "@cox_test_bot  /status", command(15, 7))
+		var got []string
+		for _, m := range g.byID() {
+			got = append(got, fmt.Sprintf("%s|%v", m.Text, m.Addressed))
+		}
+		g.want("took", got, []string{"/strange|false", "/q tidy up|true", "/status|true"})
+		g.want("turns", g.turns(key(group)), "tidy up")
+		g.api.Say(group, bob, "/stop", command(0, 5))
+		g.got()
+		g.want("stopped: turn", g.lane(key(group)).Turn, 0)
+		g.api.SeesAll = true // other bots' commands come, too
+		g.off()
+		g.up()
+		g.settle(time.Second)
+		g.api.Say(group, bob, "/status", command(0, 7))
+		g.want("with privacy off", words(g.one().Addressed), "false")
+	}},
+	{"T11", "a stop word speaks for itself beside the bot's name, and to the bubble", gateSet{mode: steer.Steer}, func(g *gate) {
+		for _, text := range []string{"@cox_test_bot stop", "stop @cox_test_bot", "@cox_test_bot, stop"} {
+			g.toBot(bob, "build the report")
+			turn := g.lane(key(group)).Turn
+			at := strings.Index(text, "@")
+			g.api.Say(group, bob, text, telegramtest.Fields{"entities": []map[string]any{{"type": "mention", "offset": at, "length": 13}}})
+			g.one()
+			if l := g.lane(key(group)); turn == 0 || l.Turn != 0 || len(l.Slot) > 0 {
+				g.t.Errorf("%q: turn %d of %d runs, %d wait", text, l.Turn, turn, len(l.Slot))
+			}
+		}
+		g.api.Say(ann, ann, "build the report")
+		g.one()
+		g.settle(4 * time.Second)
+		bubble := g.api.Messages(ann)[0].ID
+		g.api.Say(ann, ann, "Stop", telegramtest.Fields{"reply_to_message": map[string]any{"message_id": bubble, "date": 1, "chat": map[string]any{"id": ann, "type": "private"}, "from": map[string]any{"id": telegramtest.BotID, "is_bot": true, "first_name": "Cox"}}})
+		g.one()
+		l := g.lane(key(ann))
+		g.want("to the bubble: turn, waits", words(l.Turn, len(l.Slot)), "0 0")
 	}},
 	{"T11", "unknown command is answered, not run", gateSet{}, func(g *gate) {
 		g.golden("T11_unknown.json")

@@ -332,7 +332,7 @@ var pressRows = []platformRow{
 		g.golden("T37_observed.json")
 		g.settle(time.Second)
 		g.want("taken", len(g.got()), 6)
-		g.want("turns", g.turns(key(group)), "@cox_test_bot fix it")
+		g.want("turns", g.turns(key(group)), "fix it")
 		g.want("told", g.told(key(group)), "[file report.pdf] these\n[voice]\nthe March numbers are wrong")
 		g.want("loaded", len(g.api.Calls("getFile", "file")), 0)
 		g.want("saved", len(g.save.files), 0)

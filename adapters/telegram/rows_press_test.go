@@ -127,7 +127,7 @@ var rowRows = []platformRow{
 		g.api.Press(group, msg, bob, data[0][1])
 		g.settle(5 * time.Second)
 		g.want("rows", g.keys(group, msg), "Run 1 Drop 1")
-		g.want("waits", g.slot(key(group)), "held: @cox_test_bot message 1")
+		g.want("waits", g.slot(key(group)), "held: message 1")
 		g.want("unanswered", g.api.Unanswered(), []string{})
 	}},
 	{"T32", "Retry goes when it was pressed, whoever the failure answers", gateSet{}, func(g *gate) {

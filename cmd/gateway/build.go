@@ -228,7 +228,11 @@ func (p *parts) platforms() error {
 	c := p.conf
 	if c.Platforms.Telegram.Token != "" {
 		var menu []telegram.Command
+		var shorts []string
 		for _, cmd := range session.Commands() {
+			if cmd.Short != "" {
+				shorts = append(shorts, "/"+cmd.Short)
+			}
 			menu = append(menu, telegram.Command{Name: cmd.Name, Short: cmd.Help})
 		}
 		var hook *telegram.Webhook
@@ -238,7 +242,7 @@ func (p *parts) platforms() error {
 		p.telegram, err = telegram.New(telegram.Options{
 			Webhook: hook, Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
 			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
-			Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Log: p.log, GroupSessions: c.Sessions.Group,
+			Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Shorts: shorts, Log: p.log, GroupSessions: c.Sessions.Group,
 			Files: p.mayLoad, Channels: c.Platforms.Telegram.AllowChannels.numbers(), Bots: c.Platforms.Telegram.AllowBots.numbers(),
 		})
 		if err != nil {

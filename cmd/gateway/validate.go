@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ func (c *Config) validate() error {
 				return nil
 			}
 		}
-		return fmt.Errorf("config: %s is %q; it must be one of: %s", key, got, strings.Join(may, ", "))
+		return fmt.Errorf("config: %s is %q; it must be one of: %s", key, got, strings.Join(slices.DeleteFunc(may, func(s string) bool { return s == "" }), ", "))
 	}
 	positive := func(key string, d Duration) error {
 		if d <= 0 {
