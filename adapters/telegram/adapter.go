@@ -165,7 +165,7 @@ func New(o Options) (*Adapter, error) {
 		return nil, fmt.Errorf("telegram: api_url %q: want scheme and host, like https://api.telegram.org", o.APIURL)
 	}
 	if o.Webhook != nil {
-		if err := o.Webhook.validate(); err != nil {
+		if err := o.Webhook.Validate(); err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,8 @@ const (
 	hookOff, hookSetting = "off", "setting"
 )
 
-func (h *Webhook) validate() error {
+// Validate refuses what Telegram would not post to, or anybody could post to.
+func (h *Webhook) Validate() error {
 	u, err := url.Parse(h.URL)
 	switch {
 	case h.Secret == "":

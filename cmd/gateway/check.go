@@ -34,8 +34,8 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 		}
 		fmt.Fprintf(w, "ok    %-10s %s\n", part, good)
 	}
-	line("config", nil, "valid")
 	log := slog.New(slog.DiscardHandler)
+	line("config", c.tryProfiles(log), "valid")
 	line("store", checkStore(ctx, c, log), "answers and is durable")
 	_, err := newWorkspaces(c)
 	line("workspace", err, c.Workspace.Dir)

@@ -326,6 +326,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckProfiles: what a start refuses of profiles, check refuses.
+func TestCheckProfiles(t *testing.T) {
+	for conf, want := range map[string]string{
+		"{team: {tools: [reed_file]}}":                `there is no tool "reed_file"`,
+		"{team: {instructions_file: nope.md}}":        "profiles.team.instructions_file: open nope.md",
+		"{team: {tools: [read_file], progress: new}}": "",
+	} {
+		workIn(t)
+		writeConfig(t, "ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}}\nprofiles: "+conf+"\n")
+		code, out, stderr := shell(t, "check")
+		if want == "" && (code != 0 || !strings.Contains(out, "ok    config")) || want != "" && (code != 1 || !strings.Contains(out, "FAIL  config") || !strings.Contains(out, want)) {
+			t.Errorf("%s: exit %d: %s%s", conf, code, out, stderr)
+		}
+	}
+}
+
 // TestVersionAndHelp need no configuration.
 func TestVersionAndHelp(t *testing.T) {
 	workIn(t)

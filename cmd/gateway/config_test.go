@@ -102,6 +102,8 @@ func TestConfigErrors(t *testing.T) {
 		"a bot's name":     {"platforms: {telegram: {token: \"1:a\", allow_bots: [\"@other_bot\"]}}\n", `allow_bots: "@other_bot" is no bot's id`},
 		"a chat as bot":    {"platforms: {telegram: {token: \"1:a\", allow_bots: [-1009]}}\n", `allow_bots: "-1009" is no bot's id`},
 		"itself":           {"platforms: {telegram: {token: \"1:a\", allow_bots: [1]}}\n", "allow_bots: 1 is this bot itself"},
+		"webhook of http":  {"platforms: {telegram: {token: \"1:a\", mode: webhook, webhook: {url: \"http://x\", secret: abc}}}\n", "config: platforms.telegram: webhook.url \"http://x\": want the public https address"},
+		"mode of nothing":  {"platforms: {telegram: {token: \"1:a\", busy_input_mode: wild}}\n", "it must be one of: queue, interrupt, steer"},
 		"no token, bots":   {"platforms: {telegram: {allow_bots: [7]}}\n", "platforms.telegram.token is empty"},
 		"nor channels":     {"platforms: {telegram: {allow_channels: [-1009]}}\n", "platforms.telegram.token is empty"},
 		"no steps":         {"limits: {turn_steps: 0}\n", "limits.turn_steps is 0"},

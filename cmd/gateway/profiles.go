@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"coxswain/loop"
+	"coxswain/loop/demo"
 	"coxswain/session"
 	"coxswain/steer"
 )
@@ -172,6 +173,17 @@ func (c *Config) loopProfiles(std loop.Profile, log *slog.Logger) (map[string]lo
 	return all, nil
 }
 
+// tryProfiles makes the profiles as a start does: files are read and tools looked up.
+func (c *Config) tryProfiles(log *slog.Logger) error {
+	std := loop.Profile{Model: &demo.Model{}}
+	profiles, err := c.loopProfiles(std, log)
+	if err != nil {
+		return err
+	}
+	_, err = loop.New(loop.Options{Profile: std, Profiles: profiles, Tools: newToolbox(*c, nil, nil, log)})
+	return err
+}
+
 // validateProfiles refuses profiles that cannot be, and chats of none.
 func (c *Config) validateProfiles() []error {
 	var errs []error
@@ -198,6 +210,12 @@ func (c *Config) validateProfiles() []error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Chats)) {
+		on, _, named := strings.Cut(id, ":")
+		known := slices.Contains([]string{"telegram", "discord", "web"}, on)
+		if named && !known || !named && !known && strings.IndexFunc(id, func(r rune) bool { return r >= '0' && r <= '9' }) < 0 {
+			errs = append(errs, fmt.Errorf("config: chats.%s: there is no such platform; telegram, discord and web are ones, and ids have digits", id))
+			continue
+		}
 		if _, ok := c.Profiles[c.Chats[id]]; !ok {
 			errs = append(errs, fmt.Errorf("config: chats.%s: there is no profile %q; profiles holds them", id, c.Chats[id]))
 		}

@@ -171,6 +171,8 @@ func TestProfileErrors(t *testing.T) {
 		"bad mode":           {"profiles: {a: {busy_input_mode: push}}\n", `config: profiles.a.busy_input_mode is "push"`},
 		"bad notify":         {"profiles: {a: {notify: loud}}\n", `config: profiles.a.notify is "loud"`},
 		"bad progress":       {"profiles: {a: {progress: some}}\n", `config: profiles.a.progress is "some"; it must be one of: all, new, off`},
+		"chat of a platform": {"profiles: {a: {}}\nchats: {telegrm: a}\n", "config: chats.telegrm: there is no such platform"},
+		"id of a platform":   {"profiles: {a: {}}\nchats: {\"discrod:55\": a}\n", "config: chats.discrod:55: there is no such platform"},
 		"observes much":      {"profiles: {a: {observe: 51}}\n", "config: profiles.a.observe is 51; it must be from 0 (none) to 50"},
 		"unknown key":        {"profiles: {a: {modle: {}}}\n", `unknown field "modle"`},
 		"no file":            {"profiles: {a: {instructions_file: none.md}}\n", "config: profiles.a.instructions_file: open none.md"},

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"coxswain/adapters/telegram"
 )
 
 // validate refuses settings that cannot work or contradict one another.
@@ -86,6 +88,8 @@ func (c *Config) validateAccess() []error {
 		}
 		if t.Webhook.URL == "" || t.Webhook.Listen == "" {
 			errs = append(errs, errors.New("config: platforms.telegram.mode is webhook; set webhook.url to the public https address and webhook.listen to the port it leads to"))
+		} else if err := (&telegram.Webhook{URL: t.Webhook.URL, Secret: string(t.Webhook.Secret)}).Validate(); err != nil && t.Webhook.Secret != "" {
+			errs = append(errs, fmt.Errorf("config: platforms.%w", err))
 		}
 	}
 	errs = append(errs, t.validateSpeakers()...)
