@@ -27,6 +27,7 @@ type actor struct {
 	active *Turn                         // what hurry may cancel; the actor sets it
 	asking map[string]context.CancelFunc // questions being answered
 	again  []int64                       // tickets to decide on once more
+	mine   map[string]place              // jobs whose processes run here, and since when
 
 	// Owned by run.
 	turn   *Turn
@@ -54,6 +55,7 @@ func newActor(h *Hub, key Key) *actor {
 	return &actor{
 		h: h, key: key, wake: make(chan struct{}, 1), done: make(chan ended, 1),
 		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{}, asking: map[string]context.CancelFunc{},
+		mine: map[string]place{},
 	}
 }
 
@@ -209,6 +211,7 @@ func (a *actor) look(life context.Context) time.Duration {
 	}
 	a.errs = 0
 	a.answerAsides(life, lane)
+	a.endGone(life, lane)
 	if a.turn != nil {
 		return a.lookBusy(life, lane)
 	}
@@ -238,7 +241,7 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 		return onWake
 	}
 	if lane.Stop == t.number {
-		t.cancel(ErrStopped)
+		a.stopped(life, t)
 	}
 	a.mu.Lock()
 	for _, ticket := range a.again {

@@ -77,6 +77,7 @@ type Hub struct {
 	closed bool
 	told   map[toldKey]time.Time
 	wg     sync.WaitGroup
+	stale  chan struct{} // holds at most one token: sweep at once
 
 	turns, failed atomic.Int64 // ended in this process
 	lastErr       atomic.Pointer[string]
@@ -102,7 +103,7 @@ func NewHub(ctx context.Context, o Options) *Hub {
 	}
 	h := &Hub{
 		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{},
-		history: newHistories(o.HistoryBytes), began: time.Now(),
+		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1),
 	}
 	h.commands = registry()
 	h.life, h.kill = context.WithCancelCause(ctx)
@@ -127,9 +128,17 @@ func (h *Hub) Run(ctx context.Context, drain time.Duration) error {
 		defer h.wg.Done()
 		h.resign(h.life)
 	}()
+	if w, ok := WakerOf(h.Store); ok {
+		ear, deaf := context.WithCancel(h.life) // turns that are drained still hear
+		var listens sync.WaitGroup
+		listens.Go(func() { h.listen(ear, w) })
+		defer listens.Wait()
+		defer deaf()
+	}
 	for {
 		h.sweep(h.life)
 		select {
+		case <-h.stale:
 		case <-ctx.Done():
 			h.park(drain)
 			return nil
@@ -182,29 +191,6 @@ func (h *Hub) resign(ctx context.Context) {
 		if len(lanes) < 200 || ctx.Err() != nil {
 			return
 		}
-	}
-}
-
-func (h *Hub) sweep(ctx context.Context) {
-	if _, err := h.Routes.shelf.get(ctx); err != nil { // without them nothing goes where it belongs
-		h.note(ctx, "read routes", err)
-		return
-	}
-	keys, err := h.Store.Due(ctx, 256)
-	if err != nil {
-		h.note(ctx, "sweep", err)
-		return
-	}
-	for _, k := range keys {
-		h.nudge(k, nil)
-	}
-	keys, err = h.Store.OutDue(ctx, 256)
-	if err != nil {
-		h.note(ctx, "sweep outbox", err)
-		return
-	}
-	for _, k := range keys {
-		h.Outbox.Nudge(k, nil)
 	}
 }
 

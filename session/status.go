@@ -217,7 +217,15 @@ func (h *Hub) killJob(ctx context.Context, p Principal, m Message, lane Lane, id
 		if !p.Admin && jobOwner(j) != string(p.ID) {
 			return h.reply(ctx, m, textNotYours)
 		}
-		h.Agent.KillJob(ctx, m.Key, id)
+		if j.Owner == h.Nonce {
+			h.Agent.KillJob(ctx, m.Key, id)
+		} else {
+			// Its process is another gateway's, which ends it when the lane has it no more.
+			j.Told = true
+			if _, err := h.Store.Post(ctx, Post{Key: m.Key, Jobs: []Job{j}}); err != nil {
+				return fmt.Errorf("store ended job: %w", err)
+			}
+		}
 		return h.reply(ctx, m, fmt.Sprintf("Job %s is being ended.", CleanLine(id, 20)))
 	}
 	return h.reply(ctx, m, textNoJobs)

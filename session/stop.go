@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -157,4 +158,48 @@ func runningTurn(lane Lane) int64 {
 		return noTurn
 	}
 	return lane.Turn
+}
+
+// A place is where a lane stood.
+type place struct{ gen, seq int64 }
+
+// began takes note of jobs that begin here. Called by the turn's goroutine.
+func (a *actor) began(jobs []Job, at place) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, j := range jobs {
+		if j.State == JobRunning && j.Owner == a.h.Nonce && !j.Told {
+			a.mine[j.ID] = at
+		}
+	}
+}
+
+// endGone ends the jobs here that another process took out of the lane: it was
+// told to stop them and has only their names.
+func (a *actor) endGone(life context.Context, lane Lane) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, at := range a.mine {
+		if lane.Gen < at.gen || lane.Gen == at.gen && lane.Seq < at.seq {
+			continue // read before it began
+		}
+		i := slices.IndexFunc(lane.Jobs, func(j Job) bool { return j.ID == id })
+		if i >= 0 && lane.Jobs[i].State == JobRunning {
+			continue
+		}
+		delete(a.mine, id)
+		if i < 0 {
+			a.h.Agent.KillJob(life, a.key, id) // over by itself: nothing happens
+		}
+	}
+}
+
+// stopped ends t because the store says that it was stopped. Who stopped it here
+// has ended its jobs as well; another process could not.
+func (a *actor) stopped(life context.Context, t *Turn) {
+	if context.Cause(t.ctx) == ErrStopped {
+		return
+	}
+	t.cancel(ErrStopped) // first: no call of it can become a job any more
+	a.h.Agent.StopJobs(life, a.key)
 }

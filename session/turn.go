@@ -490,6 +490,7 @@ func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
 	if len(c.Jobs) > 0 {
 		t.jobs = true
 		t.told(c.Jobs)
+		t.a.began(c.Jobs, place{t.gen, r.Seq})
 	}
 	if len(r.Steers) > 0 {
 		t.mu.Lock()

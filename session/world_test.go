@@ -334,8 +334,10 @@ func (s *signs) of(m session.Message) session.FateState {
 // agent holds every turn open until it is cancelled or told to end.
 type agent struct {
 	end   chan session.Outcome
-	turn  atomic.Pointer[session.Turn] // the newest
-	stops atomic.Int32                 // times its jobs were ended
+	stops atomic.Int32 // times its jobs were ended
+	turn  atomic.Pointer[session.Turn]
+	// killed is the job that was ended last.
+	killed atomic.Pointer[string]
 }
 
 func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {
@@ -375,8 +377,10 @@ func (*agent) Aside(context.Context, session.Key, []session.Row, string, session
 }
 func (a *agent) Keep(context.Context, session.Key, *session.Input) {}
 func (a *agent) StopJobs(context.Context, session.Key)             { a.stops.Add(1) }
-func (*agent) KillJob(context.Context, session.Key, string)        {}
-func (*agent) Forget(session.Key)                                  {}
+func (a *agent) KillJob(_ context.Context, _ session.Key, id string) {
+	a.killed.Store(&id)
+}
+func (*agent) Forget(session.Key) {}
 
 // finish ends the running turn with an answer.
 func (w *world) finish(text string) {

@@ -208,6 +208,14 @@ func TestWakeUps(t *testing.T) {
 			t.Errorf("got a wake-up for %v; want %v", k, key)
 		}
 	}
+	// What it writes itself it does not hear.
+	mine := key
+	mine.Thread = "mine"
+	accept(t, a, mine, "m:1")
+	accept(t, b, key, "m:2")
+	if k := next(t, keys); k != key {
+		t.Errorf("got a wake-up for %v; want %v, of the other's write", k, key)
+	}
 	srv.Kill9()
 	srv.Restart()
 	for next(t, keys) != (session.Key{}) {

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,14 +11,16 @@ import (
 	"coxswain/session"
 )
 
-// Subscribe calls wake with the key of every lane that an accept, amend, stop,
-// reset, post or release changed, on whatever gateway. It runs until ctx ends
-// or the store is closed, and returns why; call it from a goroutine of your
-// own. wake is called from that goroutine and should not block.
+var _ session.Waker = (*Store)(nil)
+
+// Subscribe implements session.Waker: it calls wake with the key of every lane
+// that an accept, amend, stop, reset, post or release of another Store changed.
+// Call it from a goroutine of your own; it ends with ctx, with Close, or with an
+// error. Due and OutDue are the truth. wake gets the zero Key each time the
+// subscription begins or begins anew.
 //
-// Keys are hints: one may come late, twice or never. Due and OutDue are the
-// truth. wake gets the zero Key each time the subscription begins or begins
-// anew: hints may have been lost before it, so look at everything (F31).
+// What this Store wrote itself is left out: its process has looked already, and
+// would read each lane once more for every write.
 func (s *Store) Subscribe(ctx context.Context, wake func(session.Key)) error {
 	// This pattern and no finer one: an ACL that allows the channels &gw:*
 	// allows exactly the pattern it is written with.
@@ -39,7 +42,11 @@ func (s *Store) Subscribe(ctx context.Context, wake func(session.Key)) error {
 			case *redis.Subscription:
 				wake(session.Key{})
 			case *redis.Message:
-				if key, err := session.ParseKey(m.Payload); err == nil {
+				lane, call, _ := strings.Cut(m.Payload, "\n")
+				if strings.HasPrefix(call, s.caller) {
+					continue
+				}
+				if key, err := session.ParseKey(lane); err == nil {
 					wake(key)
 				}
 			}

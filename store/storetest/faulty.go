@@ -35,6 +35,9 @@ type Faulty struct {
 
 var _ session.Store = (*Faulty)(nil)
 
+// Unwrap is the store that does the work: what it can do besides is not faulty.
+func (f *Faulty) Unwrap() session.Store { return f.Store }
+
 // A Hook chooses the fault at a point: one of Points, or the name of a read
 // (load, rows, due, outdue, fates, seen, sessions, doc, stats, ping).
 type Hook func(point string, when When) Fault

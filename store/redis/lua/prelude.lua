@@ -280,5 +280,6 @@ local function save(wake)
   local at = due_at()
   if at then call('ZADD', P .. 'due', at, LANE) else call('ZREM', P .. 'due', LANE) end
   for name, by in pairs(counts) do call('HINCRBY', P .. 'cnt', name, by) end
-  if wake then call('PUBLISH', P .. 'w', LANE) end
+  -- With the call's name, by which a process knows its own. A lane's name has no line break.
+  if wake then call('PUBLISH', P .. 'w', LANE .. '\n' .. CALL) end
 end
