@@ -31,6 +31,15 @@ type Key struct {
 	Line int `json:"line,omitempty"`
 }
 
+// seatPlatform begins the keys of seats; no platform has that name.
+const seatPlatform PlatformName = "seat"
+
+// SeatKey is the lane whose lease is the seat of that name.
+func SeatKey(name string) Key { return Key{Platform: seatPlatform, Chat: ChatID(name)} }
+
+// IsSeat reports whether k is a seat and no session.
+func (k Key) IsSeat() bool { return k.Platform == seatPlatform }
+
 // String gives the reversible text form platform:chat[:thread[:user[:line]]], with
 // ':' and '%' inside a part written as %3A and %25.
 func (k Key) String() string {

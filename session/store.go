@@ -21,6 +21,9 @@ import (
 //
 // A session key is a lane: slot, tickets, dedupe, lease and outbox belong to
 // it. Its transcript is a generation of the lane; rows are numbered within it.
+//
+// A seat is a lane that has a lease alone. It is no session: Due, Sessions and
+// the count of sessions leave it out.
 type Store interface {
 	// Accept stores an inbound input: dedupe mark, ticket, slot entry, fate.
 	Accept(ctx context.Context, r Accept) (Accepted, error)
@@ -32,7 +35,8 @@ type Store interface {
 	// Claim takes over an open turn whose lease has run out, or the lease of an
 	// idle lane, with a new epoch. It counts a recovery (Attempts) when a turn is
 	// open and was not released. The nonce that holds a live lease gets it again
-	// unchanged; a live lease of another gives ErrHeld.
+	// unchanged; a live lease of another gives ErrHeld. ErrGone if there is no such
+	// lane, but a seat (Key.IsSeat) is made.
 	Claim(ctx context.Context, key Key, nonce string, ttl time.Duration) (Begun, error)
 	// Renew extends the lease by its TTL. Not synced: a lease is liveness only.
 	Renew(ctx context.Context, l Lease) (Flags, error)

@@ -21,8 +21,9 @@ func TestCluster(t *testing.T) {
 	srv.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	// The node serves some time after it got its slots: CLUSTERDOWN until then
 	// is an answer that passes (F21).
-	s := openAt(t, strings.Replace(srv.URL, "redis:", "redis+cluster:", 1))
-	keys := subscribed(t, s)
+	url, prefix := strings.Replace(srv.URL, "redis:", "redis+cluster:", 1), func(o *Options) { o.Prefix = "wake" }
+	s := openAt(t, url, prefix)
+	keys := subscribed(t, openAt(t, url, prefix))
 	begun(t, s)
 	if k := next(t, keys); k != lane1 {
 		t.Errorf("got a wake-up for %v; want %v", k, lane1)

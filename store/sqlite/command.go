@@ -163,7 +163,9 @@ func (s *Store) Delete(ctx context.Context, key session.Key) error {
 		}
 		t.stats.Dropped += int64(len(l.Slot))
 		t.stats.InSlot -= int64(len(l.Slot))
-		t.stats.Sessions--
+		if !key.IsSeat() {
+			t.stats.Sessions--
+		}
 		_, err = t.exec(`DELETE FROM lane WHERE id = ?`, l.id)
 		return err
 	})

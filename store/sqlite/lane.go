@@ -47,7 +47,7 @@ const (
 	laneWidth = 26
 	laneByKey = `SELECT ` + laneColumns + ` FROM lane WHERE key = ?`
 	laneByID  = `SELECT ` + laneColumns + ` FROM lane WHERE id = ?`
-	laneAfter = `SELECT ` + laneColumns + ` FROM lane WHERE key > ? ORDER BY key LIMIT ?`
+	laneAfter = `SELECT ` + laneColumns + ` FROM lane WHERE key > ? AND key NOT GLOB 'seat:*' ORDER BY key LIMIT ?`
 
 	slotNarrow = `SELECT ticket, version, want, turn, held, open, grp, author, at, NULL, NULL FROM slot WHERE lane = ? ORDER BY ticket`
 	slotFull   = `SELECT ticket, version, want, turn, held, open, grp, author, at, msgs, data FROM slot WHERE lane = ? ORDER BY ticket`
@@ -202,11 +202,13 @@ func (l *lane) flags() session.Flags {
 	return f
 }
 
-// due is when the lane wants a look, nil = never: the end of the lease while
+// due is when the lane wants a look, nil = never, as of a seat: the end of the lease while
 // one is held, else at once for an open turn or a job, else when the first
 // entry may run.
 func (l *lane) due() any {
 	switch e := l.first(); {
+	case l.Key.IsSeat():
+		return nil
 	case l.Turn != 0 || l.Nonce != "":
 		return ms(l.Until)
 	case len(l.Jobs) > 0:

@@ -92,6 +92,12 @@ func (s *Store) Claim(ctx context.Context, key session.Key, nonce string, ttl ti
 		if err != nil {
 			return session.Begun{}, err
 		}
+		if l == nil && key.IsSeat() {
+			l, err = t.make(nil, key)
+		}
+		if err != nil {
+			return session.Begun{}, err
+		}
 		if l == nil {
 			return session.Begun{}, session.ErrGone
 		}

@@ -50,7 +50,9 @@ func (t *tx) make(l *lane, key session.Key) (*lane, error) {
 			return nil, err
 		}
 		l.Key, l.Exists, l.Gen = key, true, 1
-		t.stats.Sessions++
+		if !key.IsSeat() {
+			t.stats.Sessions++
+		}
 	}
 	l.Touched = t.now
 	return l, nil

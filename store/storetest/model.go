@@ -376,6 +376,9 @@ func (m *Model) Claim(_ context.Context, key session.Key, nonce string, ttl time
 	defer m.mu.Unlock()
 	now := m.clock()
 	l := m.find(key)
+	if l == nil && key.IsSeat() {
+		l = m.make(key)
+	}
 	if l == nil {
 		return session.Begun{}, session.ErrGone
 	}

@@ -187,6 +187,9 @@ func (m *Model) Rows(_ context.Context, key session.Key, gen, after int64, limit
 
 // due is when a lane wants a look; ok is false if never.
 func (l *lane) due() (at time.Time, ok bool) {
+	if l.Key.IsSeat() {
+		return time.Time{}, false
+	}
 	if l.Turn != 0 || l.Nonce != "" {
 		return l.Until, true // an open turn without a lease has Until zero: now
 	}
@@ -375,7 +378,7 @@ func (m *Model) Sessions(_ context.Context, after string, limit int) ([]session.
 	defer m.mu.Unlock()
 	var all []session.Lane
 	for _, name := range slices.Sorted(maps.Keys(m.lanes)) {
-		if name <= after {
+		if name <= after || m.lanes[name].Key.IsSeat() {
 			continue
 		}
 		if limit > 0 && len(all) == limit {
@@ -426,8 +429,10 @@ func (m *Model) Stats(context.Context) (session.Stats, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stats
-	s.Sessions = int64(len(m.lanes))
 	for _, l := range m.lanes {
+		if !l.Key.IsSeat() {
+			s.Sessions++
+		}
 		s.InSlot += int64(len(l.slot))
 	}
 	return s, nil

@@ -19,6 +19,7 @@ func fenceRules() []rule {
 		{"memo/F9 a commit asked again after a takeover", (*env).memoTakeover},
 		{"memo/the reply of a drain, of an end, of an outbox head", (*env).memoReplies},
 		{"commit/all or nothing", (*env).commitAllOrNothing},
+		{"seat/a lease and nothing else", (*env).seat},
 	}
 }
 
@@ -190,4 +191,48 @@ func (e *env) commitAllOrNothing() {
 			e.errorf("entries that wait after the same op was asked right: got %d; want 1", got.Flags.Waiting)
 		}
 	}
+}
+
+// seat: a lane that was never written to is made by a claim, is held by one at a
+// time, and no list knows it.
+func (e *env) seat() {
+	e.put() // a session beside it
+	key := session.SeatKey("telegram:7")
+	claim := func(nonce string, epoch int64, want error) session.Lease {
+		b, err := e.st.Claim(e.ctx, key, nonce, ttl)
+		e.want(err, want, "claim by "+nonce)
+		if want == nil {
+			e.equal(b.Lease, session.Lease{Key: key, Epoch: epoch, Nonce: nonce, TTL: ttl}, "lease")
+			e.equal(b.Lane.Attempts, 0, "recoveries")
+		}
+		return b.Lease
+	}
+	unlisted := func(when string) {
+		due, err := e.st.Due(e.ctx, 0)
+		e.must(err, "due")
+		e.equal(due, []session.Key{e.key}, "due "+when)
+		lanes, err := e.st.Sessions(e.ctx, "", 0)
+		e.must(err, "sessions")
+		e.equal(len(lanes), 1, "sessions "+when)
+		e.equal(e.stats().Sessions, int64(1), "count of sessions "+when)
+	}
+	mine := claim(me, 1, nil)
+	claim(other, 0, session.ErrHeld)
+	unlisted("while it is held")
+	e.clk.step(ttl - time.Millisecond)
+	_, err := e.st.Renew(e.ctx, mine)
+	e.must(err, "renew")
+	e.clk.step(ttl - time.Millisecond)
+	claim(other, 0, session.ErrHeld)
+	e.clk.step(time.Millisecond)
+	unlisted("when it ran out")
+	theirs := claim(other, 2, nil)
+	_, err = e.st.Renew(e.ctx, mine)
+	e.want(err, session.ErrFenced, "renew of a lost one")
+	e.must(e.st.Release(e.ctx, theirs), "release")
+	unlisted("when it was released")
+	claim(me, 3, nil)
+	e.clk.step(ttl)
+	e.must(e.st.Delete(e.ctx, key), "delete")
+	unlisted("when it was deleted")
 }

@@ -4,7 +4,10 @@
 -- Reply: {OK, epoch, lane}; GONE (no such lane); HELD
 local nonce, ttl = str(), num()
 
-if not exists then return {'GONE'} end
+if not exists then
+  if not SEAT then return {'GONE'} end
+  make()
+end
 if leased() then
   if s('non') ~= nonce then return {'HELD'} end
 else

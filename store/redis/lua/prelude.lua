@@ -37,6 +37,7 @@ if LANE ~= '' then
   for i = 1, #raw, 2 do m[raw[i]] = raw[i + 1] end
 end
 local exists = next(m) ~= nil
+local SEAT = string.sub(LANE, 1, 5) == 'seat:' -- a lease alone: no index has it
 local function n(f) return tonumber(m[f]) or 0 end
 local function s(f) return m[f] or '' end
 local function set(f, v)
@@ -46,7 +47,7 @@ local function count(name, by) counts[name] = (counts[name] or 0) + (by or 1) en
 local function make() -- the lane is there from now on
   if not exists then
     set('gen', 1)
-    call('ZADD', P .. 'names', 0, LANE)
+    if not SEAT then call('ZADD', P .. 'names', 0, LANE) end
   end
   exists = true
   set('tch', now)
@@ -277,7 +278,7 @@ local function due_at() -- when the lane wants a look, or nil
 end
 local function save(wake)
   if #dirty > 0 then call('HSET', key('m'), unpack(dirty)) end
-  local at = due_at()
+  local at = not SEAT and due_at()
   if at then call('ZADD', P .. 'due', at, LANE) else call('ZREM', P .. 'due', LANE) end
   for name, by in pairs(counts) do call('HINCRBY', P .. 'cnt', name, by) end
   -- With the call's name, by which a process knows its own. A lane's name has no line break.
