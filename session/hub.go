@@ -74,6 +74,7 @@ type Hub struct {
 
 	mu     sync.Mutex // guards what follows
 	actors map[Key]*actor
+	seats  map[Key]*Seat
 	closed bool
 	told   map[toldKey]time.Time
 	wg     sync.WaitGroup
@@ -103,7 +104,7 @@ func NewHub(ctx context.Context, o Options) *Hub {
 	}
 	h := &Hub{
 		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{},
-		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1),
+		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1), seats: map[Key]*Seat{},
 	}
 	h.commands = registry()
 	h.life, h.kill = context.WithCancelCause(ctx)

@@ -70,10 +70,16 @@ func (h *Hub) Wake(key Key) {
 		if a := h.actors[key]; a != nil {
 			a.poke(nil)
 		}
+		if s := h.seats[key]; s != nil {
+			s.mayBeFree()
+		}
 		return
 	}
 	for _, a := range h.actors {
 		a.poke(nil)
+	}
+	for _, s := range h.seats {
+		s.mayBeFree()
 	}
 	select {
 	case h.stale <- struct{}{}:
