@@ -94,6 +94,10 @@ type Options struct {
 	// Observes says whether messages of a channel that do not speak to the bot are
 	// kept; nil = never.
 	Observes func(session.Key) bool
+	// Seat runs intake, the connection to the gateway, while no other process has
+	// one for this bot, and ends its context before another does; it may run it
+	// again. nil = there is no other. All else is done without it.
+	Seat func(ctx context.Context, intake func(context.Context) error) error
 }
 
 // An Adapter is one bot on Discord. All methods may be called from any
@@ -179,7 +183,7 @@ func New(o Options) (*Adapter, error) {
 	case o.GroupSessions != "" && o.GroupSessions != "shared" && o.GroupSessions != "user":
 		return nil, fmt.Errorf("discord: sessions.group is %q: want shared or user", o.GroupSessions)
 	}
-	id, err := botID(o.Token())
+	id, err := BotID(o.Token())
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +211,8 @@ func New(o Options) (*Adapter, error) {
 	return a, nil
 }
 
-// botID reads the bot's id from its token: the first part is it in base64.
-func botID(token string) (string, error) {
+// BotID reads the bot's id from its token: the first part is it in base64.
+func BotID(token string) (string, error) {
 	head, _, ok := strings.Cut(strings.TrimPrefix(token, "Bot "), ".")
 	id, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(head, "="))
 	if _, bad := strconv.ParseUint(string(id), 10, 64); !ok || err != nil || bad != nil {
@@ -225,6 +229,16 @@ func botID(token string) (string, error) {
 // ends them.
 func (a *Adapter) Run(ctx context.Context) error {
 	a.shows.begin(ctx)
+	if a.o.Seat != nil {
+		return a.o.Seat(ctx, a.receive)
+	}
+	return a.receive(ctx)
+}
+
+// receive is Run without what is shown. Another process may have received before
+// it: what this one knows of an earlier time is dropped.
+func (a *Adapter) receive(ctx context.Context) error {
+	a.cursors.forget()
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	f := newFlight(a, ctx)
@@ -237,6 +251,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 		cleanup, done := context.WithTimeout(context.WithoutCancel(outer), 3*time.Second)
 		defer done()
 		a.flush(cleanup, true)
+		a.guilds.forget() // nobody would tell that one is back
 		a.state.set(func(s *Status) { s.Connected = false })
 	}()
 	if !a.untilDone(ctx, "read cursors", func() error { return a.loadMemos(ctx) }) {

@@ -196,8 +196,8 @@ func (a *Adapter) sessionOf(c channel, id string, user session.UserID) session.K
 
 // home is the channel a message of a session stands in: the one on which the bot
 // opened a thread is not in it.
-func (a *Adapter) home(key session.Key, msg string) string {
-	if t, ok := a.places.get(msg); ok && msg == string(key.Thread) && t.OwnerID == a.id {
+func (a *Adapter) home(ctx context.Context, key session.Key, msg string) string {
+	if msg == string(key.Thread) && a.look(ctx, msg).OwnerID == a.id {
 		return string(key.Chat)
 	}
 	return target(key)

@@ -38,6 +38,14 @@ type cursors struct {
 	storedNewest string
 }
 
+// forget drops all that is not stored.
+func (c *cursors) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m, c.held, c.stored = nil, nil, nil
+	c.newest, c.gap, c.storedNewest, c.lazy = "", "", "", 0
+}
+
 // hold keeps the stored cursor of a channel before a message until release,
 // also that of a channel without one: nothing that has come is passed over by a
 // process that ends now (I1). It may be held more than once.

@@ -290,6 +290,22 @@ func (a *Adapter) place(ctx context.Context, id, guild string) (channel, bool) {
 	return c, true
 }
 
+// look is what a channel is, asked once of Discord if no event has told of it:
+// another process may have the connection. One that is not known is the zero
+// channel.
+func (a *Adapter) look(ctx context.Context, id string) channel {
+	c, ok := a.places.get(id)
+	if ok {
+		return c
+	}
+	if err := a.call(ctx, http.MethodGet, "channels/"+id, "channel:"+id, nil, &c); err != nil {
+		a.log.Debug("channel not looked up", "channel", id, "err", err)
+		return channel{}
+	}
+	a.places.put(c)
+	return c
+}
+
 // fetch reads something, again until it is there. An error is a refusal or that
 // of ctx.
 func (a *Adapter) fetch(ctx context.Context, step, path, bucket string, out any) error {

@@ -51,6 +51,13 @@ func (g *guilds) find(id string) (l lostGuild, was bool) {
 	return l, was
 }
 
+// forget drops what is known of all.
+func (g *guilds) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost = nil
+}
+
 func (g *guilds) get(id string) (out, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -165,7 +165,7 @@ func (s *sending) send(ctx context.Context, p payload, nonce string) (string, er
 		case p.File != nil && e.status == http.StatusBadRequest && e.code != codeLocked && e.code != codeArchived:
 			s.a.log.Warn("file refused, sent without", "err", err)
 			p = asWords(p, wordsFileRefused(sentName(*p.File)))
-		case (e.code == codeLocked || e.code == codeArchived || e.code == codeNoPermission) && s.mayMove():
+		case (e.code == codeLocked || e.code == codeArchived || e.code == codeNoPermission) && s.mayMove(ctx):
 			s.a.moved.set(s.to, shutFor)
 			if s.whole != nil { // it was not the file
 				p, s.whole = *s.whole, nil
@@ -182,9 +182,8 @@ func (s *sending) send(ctx context.Context, p payload, nonce string) (string, er
 
 // mayMove reports whether what a thread refuses can go to its channel: nothing
 // can be written to a forum itself (D11).
-func (s *sending) mayMove() bool {
-	parent, _ := s.a.places.get(s.parent)
-	return !s.moved && s.to != s.parent && !parent.forum()
+func (s *sending) mayMove(ctx context.Context) bool {
+	return !s.moved && s.to != s.parent && !s.a.look(ctx, s.parent).forum()
 }
 
 // move sends to the thread's channel from here on, with a link (D6).

@@ -47,7 +47,7 @@ func (a *Adapter) Sign(ctx context.Context, key session.Key, f session.Fate) err
 	if emoji == "" || !f.Waited && !f.State.Waits() {
 		return nil
 	}
-	to := a.home(key, msg)
+	to := a.home(ctx, key, msg)
 	if to == "" || !isID(msg) {
 		return nil // no message of this channel stands for it
 	}

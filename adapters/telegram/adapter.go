@@ -100,6 +100,10 @@ type Options struct {
 	Bots []int64
 	// Webhook, not nil, has updates pushed; nil = they are polled for.
 	Webhook *Webhook
+	// Seat runs intake, the polling, while no other process polls this bot, and
+	// ends its context before another does; it may run it again. nil = there is no
+	// other. All else is done without it.
+	Seat func(ctx context.Context, intake func(context.Context) error) error
 }
 
 // An Adapter is one bot on Telegram. All methods may be called from any
@@ -122,6 +126,7 @@ type Adapter struct {
 	channels []int64
 	bots     []int64
 	hook     *Webhook
+	seat     func(ctx context.Context, intake func(context.Context) error) error
 	flight   atomic.Pointer[flight] // while updates are pushed
 
 	pace    pacer
@@ -153,10 +158,9 @@ func New(o Options) (*Adapter, error) {
 	case o.GroupSessions != "" && o.GroupSessions != "shared" && o.GroupSessions != "user":
 		return nil, fmt.Errorf("telegram: sessions.group is %q: want shared or user", o.GroupSessions)
 	}
-	head, _, ok := strings.Cut(o.Token(), ":")
-	id, err := strconv.ParseInt(head, 10, 64)
-	if !ok || err != nil || id <= 0 {
-		return nil, errors.New("telegram: the token does not look like 123456:ABC…: " + wordsBadToken)
+	id, err := BotID(o.Token())
+	if err != nil {
+		return nil, err
 	}
 	if o.APIURL == "" {
 		o.APIURL = "https://api.telegram.org"
@@ -178,12 +182,22 @@ func New(o Options) (*Adapter, error) {
 	a := &Adapter{
 		id:   id,
 		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands, shorts: o.Shorts,
-		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook,
+		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook, seat: o.Seat,
 		channels: slices.Clone(o.Channels), bots: slices.Clone(o.Bots),
 	}
 	a.loads = make(chan struct{}, loadsMost)
 	a.api = api{base: strings.TrimRight(o.APIURL, "/"), token: o.Token, http: o.HTTPClient, clock: &a.clock}
 	return a, nil
+}
+
+// BotID reads the bot's id from its token.
+func BotID(token string) (int64, error) {
+	head, _, ok := strings.Cut(token, ":")
+	id, err := strconv.ParseInt(head, 10, 64)
+	if !ok || err != nil || id <= 0 {
+		return 0, errors.New("telegram: the token does not look like 123456:ABC…: " + wordsBadToken)
+	}
+	return id, nil
 }
 
 // newClient makes a client without a timeout of its own: calls carry theirs.
@@ -218,11 +232,26 @@ func (a *Adapter) Run(ctx context.Context) error {
 	a.beside.Go(func() { a.menu(ctx) })
 	a.beside.Go(func() { a.keepAlive(ctx) })
 	var err error
-	if a.hook != nil {
+	switch {
+	case a.hook != nil:
 		err = a.receive(ctx)
-	} else {
+	case a.seat != nil:
+		err = a.seat(ctx, a.sit)
+	default:
 		err = a.poll(ctx)
 	}
+	a.state.set(func(s *Status) { s.Connected = false })
+	return err
+}
+
+// sit polls on a seat. Others have polled before: what is remembered of when
+// this process did would call their time an absence, and they may have been told
+// that a group moved.
+func (a *Adapter) sit(ctx context.Context) error {
+	a.away.forget()
+	a.aliases.forget()
+	a.state.set(func(s *Status) { s.LastPoll, s.Err = time.Time{}, "" })
+	err := a.poll(ctx)
 	a.state.set(func(s *Status) { s.Connected = false })
 	return err
 }

@@ -88,6 +88,13 @@ func (s *absence) gap(last time.Time) {
 	}
 }
 
+// forget begins anew: another process was there meanwhile.
+func (s *absence) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded, s.since, s.over, s.told = false, time.Time{}, false, nil
+}
+
 // backlog reports whether what is received now came while the gateway was
 // away.
 func (s *absence) backlog() bool {

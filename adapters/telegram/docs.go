@@ -103,6 +103,13 @@ func (a *Adapter) loadAliases(ctx context.Context, fresh bool) error {
 	return nil
 }
 
+// forget has them read again.
+func (s *aliases) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded = false
+}
+
 func (s *aliases) put(m map[int64]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,13 +44,15 @@ type parts struct {
 	telegram *telegram.Adapter // nil when off
 	discord  *discord.Adapter  // nil when off
 	web      *web.Adapter      // nil when off
-	webAddr  net.Listener
-	ops      *ops.Server
-	opsAddr  net.Listener // nil when off
-	hookAddr net.Listener // of Telegram's webhook; nil when it is polled
-	admin    *admin
-	model    string // its name, for status
-	demo     bool
+	// The seats of who receives; nil: this process is the only one.
+	polls, connects *session.Seat
+	webAddr         net.Listener
+	ops             *ops.Server
+	opsAddr         net.Listener // nil when off
+	hookAddr        net.Listener // of Telegram's webhook; nil when it is polled
+	admin           *admin
+	model           string // its name, for status
+	demo            bool
 }
 
 // newLogger writes to w as log.level and log.format say.
@@ -221,72 +223,6 @@ func cause(err error) string {
 		return text[i+2:]
 	}
 	return text
-}
-
-func (p *parts) platforms() error {
-	var err error
-	c := p.conf
-	if c.Platforms.Telegram.Token != "" {
-		var menu []telegram.Command
-		var shorts []string
-		for _, cmd := range session.Commands() {
-			if cmd.Short != "" {
-				shorts = append(shorts, "/"+cmd.Short)
-			}
-			menu = append(menu, telegram.Command{Name: cmd.Name, Short: cmd.Help})
-		}
-		var hook *telegram.Webhook
-		if w := c.Platforms.Telegram.Webhook; p.hookAddr != nil {
-			hook = &telegram.Webhook{URL: w.URL, Secret: string(w.Secret), Listener: p.hookAddr}
-		}
-		p.telegram, err = telegram.New(telegram.Options{
-			Webhook: hook, Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
-			Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
-			Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Shorts: shorts, Log: p.log, GroupSessions: c.Sessions.Group,
-			Files: p.mayLoad, Channels: c.Platforms.Telegram.AllowChannels.numbers(), Bots: c.Platforms.Telegram.AllowBots.numbers(),
-		})
-		if err != nil {
-			return fmt.Errorf("platforms.telegram: %w", err)
-		}
-		p.hub.Register(p.telegram)
-		p.outbox.Register(p.telegram)
-	}
-	if c.Platforms.Discord.Token != "" {
-		var slash []discord.Command
-		for _, cmd := range session.Commands() {
-			slash = append(slash, discord.Command{Name: cmd.Name, Short: cmd.Help})
-		}
-		p.discord, err = discord.New(discord.Options{
-			Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
-			Door: p.hub, Docs: p.store, Save: p.save, Commands: slash, Log: p.log, GroupSessions: c.Sessions.Group,
-			RequireMention: c.Platforms.Discord.RequireMention, Files: p.mayLoad, Spent: p.hub.Spent,
-			Open: p.files.open, Threads: c.Platforms.Discord.Threads, Bots: c.Platforms.Discord.AllowBots,
-			Observes: func(k session.Key) bool { return c.observeOf(k) > 0 },
-		})
-		if err != nil {
-			return fmt.Errorf("platforms.discord: %w", err)
-		}
-		p.hub.Register(p.discord)
-		p.outbox.Register(p.discord)
-	}
-	if p.webAddr != nil {
-		var list []web.Command
-		for _, cmd := range session.Commands() {
-			list = append(list, web.Command{Name: cmd.Name, Args: cmd.Args, Help: cmd.Help})
-		}
-		p.web, err = web.New(web.Options{
-			Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Store: p.store, Open: p.files.open, Commands: list, Log: p.log,
-		})
-		if err != nil {
-			return fmt.Errorf("platforms.web: %w", err)
-		}
-		p.hub.Register(p.web)
-		p.outbox.Register(p.web)
-	}
-	p.ops = ops.New(ops.Options{
-		Token: func() string { return string(c.Ops.Token) }, Ready: p.ready, Status: p.status, Log: p.log,
-	})
-	return nil
 }
 
 // mayLoad says whose files are loaded: those of people who may talk here.

@@ -198,12 +198,13 @@ func (p *parts) ready(ctx context.Context) []string {
 	if err := p.store.Ping(ctx); err != nil {
 		reasons = append(reasons, "store: "+err.Error())
 	}
-	if p.telegram != nil {
+	// Who waits for a seat serves all the same: it runs turns and sends.
+	if p.telegram != nil && p.polls.Here() {
 		if s := p.telegram.Status(); !s.Connected {
 			reasons = append(reasons, "telegram: not connected")
 		}
 	}
-	if p.discord != nil {
+	if p.discord != nil && p.connects.Here() {
 		if s := p.discord.Status(); !s.Connected {
 			reasons = append(reasons, "discord: not connected")
 		}

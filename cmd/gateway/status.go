@@ -28,6 +28,7 @@ type fullStatus struct {
 }
 
 type telegramStatus struct {
+	Seat        string    `json:"seat"`
 	Connected   bool      `json:"connected"`
 	Username    string    `json:"username,omitempty"`
 	LastUpdate  time.Time `json:"last_update"`
@@ -38,6 +39,7 @@ type telegramStatus struct {
 }
 
 type discordStatus struct {
+	Seat        string    `json:"seat"`
 	Connected   bool      `json:"connected"`
 	Username    string    `json:"username,omitempty"`
 	LastEvent   time.Time `json:"last_event"`
@@ -80,13 +82,13 @@ func (p *parts) status(ctx context.Context) (any, error) {
 	if p.telegram != nil {
 		t := p.telegram.Status()
 		s.Telegram = &telegramStatus{
-			Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Hint: t.Hint, Undecodable: t.Undecodable,
+			Seat: seatWord(p.polls), Connected: t.Connected, Username: t.Username, LastUpdate: t.LastUpdate, LastPoll: t.LastPoll, Err: t.Err, Hint: t.Hint, Undecodable: t.Undecodable,
 		}
 	}
 	if p.discord != nil {
 		d := p.discord.Status()
 		s.Discord = &discordStatus{
-			Connected: d.Connected, Username: d.Username, LastEvent: d.LastEvent, Err: d.Err, Undecodable: d.Undecodable, Replaced: d.Replaced,
+			Seat: seatWord(p.connects), Connected: d.Connected, Username: d.Username, LastEvent: d.LastEvent, Err: d.Err, Undecodable: d.Undecodable, Replaced: d.Replaced,
 			Leaked: d.Leaked, Logins: d.Logins, LoginsLeft: d.LoginsLeft, Resumes: d.Resumes, Missed: d.Missed, Refused: d.Refused,
 		}
 	}
@@ -111,13 +113,13 @@ func (s *fullStatus) print(w io.Writer) {
 		s.Turns, s.Failed, len(s.Running), s.Store.Recovered, s.Store.Fenced)
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
-		fmt.Fprintf(w, "telegram %s: %s, last update %s%s\n", cmp.Or(t.Username, "(no name yet)"), connected(t.Connected), when(t.LastUpdate), because(t.Err))
+		fmt.Fprintf(w, "telegram %s: %s, last update %s%s\n", cmp.Or(t.Username, "(no name yet)"), connected(t.Seat, t.Connected), when(t.LastUpdate), because(t.Err))
 		if t.Hint != "" {
 			fmt.Fprintf(w, "  %s\n", t.Hint)
 		}
 	}
 	if d := s.Discord; d != nil {
-		fmt.Fprintf(w, "discord %s: %s, last event %s%s\n", cmp.Or(d.Username, "(no name yet)"), connected(d.Connected), when(d.LastEvent), because(d.Err))
+		fmt.Fprintf(w, "discord %s: %s, last event %s%s\n", cmp.Or(d.Username, "(no name yet)"), connected(d.Seat, d.Connected), when(d.LastEvent), because(d.Err))
 	}
 	if s.Web != "" {
 		fmt.Fprintf(w, "web %s\n", s.Web)
@@ -130,8 +132,24 @@ func (s *fullStatus) print(w io.Writer) {
 	}
 }
 
-func connected(yes bool) string {
-	if yes {
+// Who receives for a platform: this gateway, or another one while it stands by.
+const (
+	seatHere    = "here"
+	seatStandby = "standby"
+)
+
+func seatWord(s *session.Seat) string {
+	if s.Here() {
+		return seatHere
+	}
+	return seatStandby
+}
+
+func connected(seat string, yes bool) string {
+	switch {
+	case seat == seatStandby:
+		return textStandby
+	case yes:
 		return "connected"
 	}
 	return "not connected"
