@@ -61,6 +61,13 @@ type FileLimiter interface {
 // A Forgetful platform drops what it remembers of a session that was deleted.
 type Forgetful interface{ Forget(key Key) }
 
+// A Reader is a platform whose people read sessions beside what they are sent: it
+// is told of what other processes write. It does no I/O; any goroutine.
+type Reader interface {
+	// Changed says that the session of a chat changed; the zero Key: any may have.
+	Changed(chat Key)
+}
+
 // A Paced platform has a budget of sends. Room in it is set aside before a part
 // is taken for sending: a part that was taken and waits would be unknown after
 // a crash, though nothing was sent (I9). All methods may be called from any

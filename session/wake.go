@@ -60,21 +60,34 @@ func (h *Hub) listen(ctx context.Context, w Waker) {
 }
 
 // Wake says that another process wrote to a lane: whoever looks after it here
-// looks again. It starts nobody, for who wrote has seen to that, and the sweep
-// sees to what is forgotten. The zero key means every lane. It never blocks; any
-// goroutine.
+// looks again, and who reads it is told. It starts nobody, for who wrote has seen
+// to that, and the sweep sees to what is forgotten. The zero key means every lane.
+// It never blocks; any goroutine.
 func (h *Hub) Wake(key Key) {
+	chat := key
+	if key != (Key{}) {
+		chat = h.Routes.Home(key)
+	}
+	for name, p := range h.platforms {
+		if r, ok := p.(Reader); ok && (chat == Key{} || chat.Platform == name) {
+			r.Changed(chat)
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if key != (Key{}) {
-		if a := h.actors[key]; a != nil {
-			a.poke(nil)
-		}
-		if s := h.seats[key]; s != nil {
-			s.mayBeFree()
-		}
+	if key == (Key{}) {
+		h.wakeAllLocked()
 		return
 	}
+	if a := h.actors[key]; a != nil {
+		a.poke(nil)
+	}
+	if s := h.seats[key]; s != nil {
+		s.mayBeFree()
+	}
+}
+
+func (h *Hub) wakeAllLocked() {
 	for _, a := range h.actors {
 		a.poke(nil)
 	}

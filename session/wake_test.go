@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -250,6 +251,36 @@ func TestWakeAll(t *testing.T) {
 		}
 		if l := w.lane("bob"); l.Turn != 1 {
 			t.Errorf("turn %d of a lane nobody told of; want 1", l.Turn)
+		}
+	})
+}
+
+// reading is a platform whose people read sessions.
+type reading struct {
+	platform
+	mu   sync.Mutex
+	told []session.Key
+}
+
+func (r *reading) Changed(chat session.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, chat)
+}
+
+// TestReadersAreTold: a platform whose people read is told of its own chats, and
+// of a session that lives in one of them by the chat.
+func TestReadersAreTold(t *testing.T) {
+	page := &reading{platform: "page"}
+	play(t, set{mode: steer.Steer, shows: page}, func(w *world) {
+		w.hub.Wake(key("ann"))
+		w.hub.Wake(session.Key{Platform: "page", Chat: "p1", Line: 2})
+		w.hub.Wake(session.Key{})
+		want := []session.Key{{Platform: "page", Chat: "p1"}, {}}
+		page.mu.Lock()
+		defer page.mu.Unlock()
+		if !slices.Equal(page.told, want) {
+			t.Errorf("told of %v; want %v", page.told, want)
 		}
 	})
 }

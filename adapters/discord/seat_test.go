@@ -76,7 +76,9 @@ func TestSeat(t *testing.T) {
 	// Another process took two and three; four came when nobody sat.
 	w.api.Say(dm, ann, "two")
 	last := w.api.Say(dm, ann, "three")
-	err := w.a.change(w.ctx, "cursors", func([]byte) ([]byte, error) { return []byte(`{"` + dm + `":"` + last + `","newest":"` + last + `"}`), nil })
+	err := w.a.change(w.ctx, "cursors", func([]byte) ([]byte, error) {
+		return []byte(`{"` + dm + `":"` + last + `","newest":"` + last + `"}`), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

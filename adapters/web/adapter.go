@@ -80,6 +80,7 @@ type Adapter struct {
 var (
 	_ session.Platform = (*Adapter)(nil)
 	_ session.Thorough = (*Adapter)(nil)
+	_ session.Reader   = (*Adapter)(nil)
 )
 
 // tokenLeast is the shortest token: 32 bytes, so that guessing is hopeless.
@@ -234,6 +235,10 @@ func (a *Adapter) Show(v session.View) { a.rooms.of(v.Key).show(v) }
 
 // ShowsEveryCall implements session.Thorough: the page has calls folded.
 func (a *Adapter) ShowsEveryCall() {}
+
+// Changed implements session.Reader: pages that have the conversation open read
+// what another gateway wrote to it.
+func (a *Adapter) Changed(chat session.Key) { a.rooms.changed(chat) }
 
 // Sign implements session.Platform. Every state is shown, also of inputs that
 // did not wait. That a message was dropped is kept with its text.

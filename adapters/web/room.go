@@ -121,6 +121,21 @@ func (rs *rooms) forget(key session.Key) {
 	delete(rs.open, key)
 }
 
+// changed says that the pages of a conversation should read again; the zero key:
+// all pages.
+func (rs *rooms) changed(key session.Key) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r := rs.open[key]; r != nil {
+		r.changed()
+	}
+	if key == (session.Key{}) {
+		for _, r := range rs.open {
+			r.changed()
+		}
+	}
+}
+
 // of gives the room of key.
 func (rs *rooms) of(key session.Key) *room {
 	rs.mu.Lock()

@@ -334,3 +334,29 @@ func TestRoomsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamOfAnother: what another gateway wrote is a hint to read, for the pages
+// of that conversation, or for all when nobody knows of which.
+func TestStreamOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newTestAdapter(t, newFakeHub(), "")
+		p := listen(t, a, "")
+		defer p.close()
+		p.events()
+		other := testKey
+		other.Chat += "x"
+		for _, c := range []struct {
+			key  session.Key
+			want string
+		}{{other, ""}, {testKey, "rows"}, {session.Key{}, "rows"}} {
+			time.Sleep(time.Second)
+			a.Changed(c.key)
+			if got := names(p.events()); got != c.want {
+				t.Errorf("a change of %v: got %q; want %q", c.key, got, c.want)
+			}
+		}
+		if n := len(a.rooms.open); n != 1 {
+			t.Errorf("%d rooms are kept; want the one that a page has open", n)
+		}
+	})
+}

@@ -199,6 +199,12 @@ func TestWakeUps(t *testing.T) {
 			_, err := b.Claim(ctx, key, "n1", time.Minute)
 			return errors.Join(err, b.Release(ctx, le))
 		},
+		func() error {
+			_, err := b.Begin(ctx, session.Begin{Op: "b1", Key: key, Nonce: "n1", TTL: time.Minute, Gen: 1})
+			le.Epoch++
+			return err
+		},
+		func() error { _, err := b.Commit(ctx, le, session.Commit{Op: "c1"}); return err },
 		func() error { _, err := b.Reset(ctx, session.Reset{Key: key}); return err },
 	} {
 		if err := write(); err != nil {

@@ -63,5 +63,5 @@ if takeout == 1 and was_empty and #parts > 0 then
   reply[7] = taken()
 end
 set('lc', op)
-save()
+save(true)
 return remember(reply)
