@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"coxswain/steer"
 )
@@ -246,6 +247,27 @@ func (a *actor) stopAsides() {
 	}
 }
 
+func (a *actor) stopAside(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if cancel := a.asking[id]; cancel != nil {
+		cancel()
+	}
+}
+
+// asideOrphan is how old a question of another process is before it counts as one
+// whose process died. Asked twice it is answered once, and costs a request more.
+const asideOrphan = 30 * time.Second
+
+// othersAside reports whether another process that shares the store is about to
+// answer j.
+func (h *Hub) othersAside(j Job, now time.Time) bool {
+	if _, shared := WakerOf(h.Store); !shared {
+		return false
+	}
+	return j.Owner != h.Nonce && now.Sub(time.UnixMilli(j.At)) < asideOrphan
+}
+
 // answerAsides starts an answer for each question that has none running.
 func (a *actor) answerAsides(life context.Context, lane Lane) {
 	if a.h.Draining() {
@@ -254,11 +276,12 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 	}
 	for id := range a.asides {
 		if !slices.ContainsFunc(lane.Jobs, func(j Job) bool { return j.ID == id }) {
-			delete(a.asides, id) // answered
+			delete(a.asides, id) // answered, or stopped at another process
+			a.stopAside(id)
 		}
 	}
 	for _, j := range lane.Jobs {
-		if j.Name != asideJob || a.asides[j.ID] || len(a.asides) >= asidesAtOnce {
+		if j.Name != asideJob || a.asides[j.ID] || len(a.asides) >= asidesAtOnce || a.h.othersAside(j, lane.Now) {
 			continue
 		}
 		var q aside

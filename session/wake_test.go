@@ -284,3 +284,71 @@ func TestReadersAreTold(t *testing.T) {
 		}
 	})
 }
+
+// TestKillReadsNothingOld: a job that began while the lane was being read is not
+// taken for one that another process ended.
+func TestKillReadsNothingOld(t *testing.T) {
+	playTwo(t, &bus{}, set{mode: steer.Steer}, func(w *world, other *session.Hub) {
+		w.deliver(w.says("ann", "ann", "a task"))
+		w.mu.Lock()
+		w.faults = func(point string, when storetest.When) storetest.Fault {
+			if point == "load" && when == storetest.After {
+				return storetest.Pause(time.Second)
+			}
+			return storetest.None
+		}
+		w.mu.Unlock()
+		w.hub.Wake(key("ann"))
+		synctest.Wait() // the lane was read, and the answer is on its way
+		job := session.Job{ID: "j1", Name: "build", State: session.JobRunning, Owner: "life1"}
+		row := session.Row{Type: session.RowAssistant, Data: []byte(`{}`)}
+		if _, err := w.agent.turn.Load().Commit(w.t.Context(), session.Step{Rows: []session.Row{row}, Jobs: []session.Job{job}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if id := w.agent.killed.Load(); id != nil {
+			t.Errorf("job %s was ended by a lane that was read before it began", *id)
+		}
+	})
+}
+
+// TestAsideOfAnother: a question beside the turn is answered by the process that
+// took it, by another when that one is gone, and is ended wherever it is asked.
+func TestAsideOfAnother(t *testing.T) {
+	playTwo(t, &bus{}, set{mode: steer.Steer}, func(w *world, other *session.Hub) {
+		w.agent.slow = 5 * time.Second
+		w.deliver(w.says("ann", "ann", "a task"))
+		if err := w.hub.Deliver(w.t.Context(), w.says("ann", "ann", "/btw how far?")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := w.agent.asked.Load(); n != 1 {
+			t.Fatalf("asked %d times; want 1", n)
+		}
+		w.hands(other, w.says("ann", "ann", "/stop"))
+		if n := w.agent.cut.Load(); n != 1 {
+			t.Errorf("a /stop elsewhere ended %d questions; want 1", n)
+		}
+		w.deliver(w.says("bob", "bob", "a task"))
+		lost := session.Job{
+			ID: "btw:x", Name: "btw", State: session.JobRunning, Owner: "another", At: time.Now().UnixMilli(),
+			Data: []byte(`{"input":{"from":{"id":"bob"},"parts":[{"id":"x","text":"how far?"}]},"dedupe":"x"}`),
+		}
+		if _, err := (replica{w.store, &bus{}, "another"}).Post(w.t.Context(), session.Post{Key: key("bob"), Add: []session.Job{lost}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			wait time.Duration
+			want int32
+		}{{20 * time.Second, 1}, {12 * time.Second, 2}} {
+			time.Sleep(c.wait)
+			w.hub.Wake(key("bob"))
+			synctest.Wait()
+			if n := w.agent.asked.Load(); n != c.want {
+				t.Errorf("%v later: asked %d times; want %d", c.wait, n, c.want)
+			}
+		}
+		time.Sleep(10 * time.Second)
+	})
+}

@@ -338,6 +338,9 @@ type agent struct {
 	turn  atomic.Pointer[session.Turn]
 	// killed is the job that was ended last.
 	killed atomic.Pointer[string]
+	asked  atomic.Int32  // questions beside turns
+	slow   time.Duration // what one takes
+	cut    atomic.Int32  // of them: those that were ended
 }
 
 func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {
@@ -372,7 +375,16 @@ func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 	}
 }
 
-func (*agent) Aside(context.Context, session.Key, []session.Row, string, session.Input) (string, error) {
+func (a *agent) Aside(ctx context.Context, _ session.Key, _ []session.Row, _ string, _ session.Input) (string, error) {
+	a.asked.Add(1)
+	if a.slow > 0 {
+		select {
+		case <-time.After(a.slow):
+		case <-ctx.Done():
+			a.cut.Add(1)
+			return "", ctx.Err()
+		}
+	}
 	return "aside", nil
 }
 func (a *agent) Keep(context.Context, session.Key, *session.Input) {}
