@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"coxswain/session"
@@ -18,7 +19,9 @@ type Options struct {
 	// Relaxed accepts a Redis that may lose what it has acknowledged. It does
 	// not concern SQLite.
 	Relaxed bool
-	Logger  *slog.Logger // nil = nothing is logged
+	// Existing is an error where there is no store yet, and makes none.
+	Existing bool
+	Logger   *slog.Logger // nil = nothing is logged
 }
 
 // Open opens sqlite:PATH, redis://… or rediss://…. The error says what to do
@@ -27,13 +30,16 @@ func Open(ctx context.Context, url string, o Options) (session.Store, error) {
 	scheme, rest, _ := strings.Cut(url, ":")
 	switch scheme {
 	case "sqlite":
+		if _, err := os.Stat(rest); o.Existing && err != nil {
+			return nil, fmt.Errorf(wordsNone, rest)
+		}
 		st, err := sqlite.Open(ctx, rest, sqlite.Options{Logger: o.Logger})
 		if err != nil {
 			return nil, err // not a nil *Store in an interface
 		}
 		return st, nil
 	case "redis", "rediss":
-		st, err := redis.Open(ctx, url, redis.Options{Relaxed: o.Relaxed, Logger: o.Logger})
+		st, err := redis.Open(ctx, url, redis.Options{Relaxed: o.Relaxed, Existing: o.Existing, Logger: o.Logger})
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ type args []any
 
 func (a *args) str(v string) *args   { *a = append(*a, v); return a }
 func (a *args) bytes(v []byte) *args { *a = append(*a, v); return a }
-func (a *args) num(v int64) *args    { *a = append(*a, strconv.FormatInt(v, 10)); return a }
+func (a *args) num(v int64) *args    { *a = append(*a, formatNum(v)); return a }
 
 func (a *args) ms(d time.Duration) *args { return a.num(d.Milliseconds()) }
 
@@ -56,3 +56,6 @@ func (a *args) jobs(v []session.Job) *args {
 		a.str(j.Owner).num(j.Turn).str(j.Name).str(string(j.State)).str(j.Body).bytes(j.Data).num(j.At)
 	})
 }
+
+// formatNum is a number as scripts and metas have it.
+func formatNum(v int64) string { return strconv.FormatInt(v, 10) }

@@ -96,6 +96,12 @@ func timeOf(ms int64) time.Time {
 
 // lane reads what view of the prelude wrote.
 func (r *reply) lane(key session.Key) session.Lane {
+	l, _ := r.laneMeta(key)
+	return l
+}
+
+// laneMeta also gives the lane's meta as it is stored.
+func (r *reply) laneMeta(key session.Key) (session.Lane, map[string]string) {
 	in := r.list()
 	meta := in.list()
 	m := make(map[string]string, len(meta.v)/2)
@@ -104,14 +110,7 @@ func (r *reply) lane(key session.Key) session.Lane {
 		m[k] = meta.str()
 	}
 	n := func(f string) int64 {
-		if m[f] == "" {
-			return 0
-		}
-		v, err := strconv.ParseInt(m[f], 10, 64)
-		if err != nil {
-			r.fail("a number as "+f, m[f])
-		}
-		return v
+		return r.metaNum(m, f)
 	}
 	l := session.Lane{
 		Key: key, Exists: len(m) > 0,
@@ -134,7 +133,19 @@ func (r *reply) lane(key session.Key) session.Lane {
 	}
 	sortJobs(l.Jobs)
 	l.Out, l.Now = int(in.num()), in.time()
-	return l
+	return l, m
+}
+
+// metaNum reads a number of a lane's meta; none is 0.
+func (r *reply) metaNum(m map[string]string, f string) int64 {
+	if m[f] == "" {
+		return 0
+	}
+	v, err := strconv.ParseInt(m[f], 10, 64)
+	if err != nil {
+		r.fail("a number as "+f, m[f])
+	}
+	return v
 }
 
 func (r *reply) entry() session.Entry {

@@ -45,9 +45,19 @@ var (
 	scriptPutDoc  = loadScript("putdoc")
 	scriptStats   = loadScript("stats")
 
+	scriptDump      = loadScript("dump")
+	scriptParts     = loadScript("parts")
+	scriptDocNames  = loadScript("docnames")
+	scriptCopyPage  = loadScript("copypage")
+	scriptCopyLane  = loadScript("copylane")
+	scriptCopyDoc   = loadScript("copydoc")
+	scriptCopyStats = loadScript("copystats")
+
 	scriptCfg   = loadAlone("cfg")
 	scriptStamp = loadAlone("stamp")
 	scriptPing  = loadAlone("ping")
+
+	scriptTakeOver = loadAlone("takeover")
 )
 
 // loadScript joins a script and the prelude. The first line must stay first:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -36,6 +37,8 @@ type Options struct {
 	// not let its settings be read. Messages can then be lost or run twice
 	// after a crash of the server.
 	Relaxed bool
+	// Existing refuses a Redis that holds no store yet, and makes none there.
+	Existing bool
 	// Logger gets the client's complaints about connections. Default: none.
 	Logger *slog.Logger
 	// TestOnlyClock replaces the server's clock, so that a test can drive this
@@ -85,33 +88,36 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		client: client, prefix: o.Prefix, relaxed: o.Relaxed, clock: o.TestOnlyClock,
 		caller: randomID(6), closed: make(chan struct{}),
 	}
-	if err := s.start(ctx, o.Partitions); err != nil {
+	if err := s.start(ctx, o); err != nil {
 		s.client.Close()
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Store) start(ctx context.Context, partitions int) error {
+func (s *Store) start(ctx context.Context, o Options) error {
 	if err := retry(ctx, 5*time.Second, func() error { return s.client.Ping(ctx).Err() }); err != nil {
 		return err
 	}
 	if problems := s.Check(ctx); len(problems) > 0 {
 		return &ConfigError{Problems: problems}
 	}
-	return s.adopt(ctx, partitions)
+	return s.adopt(ctx, o.Partitions, o.Existing)
 }
 
 // adopt finds the stored data's identity, or makes it, and holds every
 // partition to it.
-func (s *Store) adopt(ctx context.Context, partitions int) error {
+func (s *Store) adopt(ctx context.Context, partitions int, existing bool) error {
 	want := partitions
 	if want == 0 {
 		want = DefaultPartitions
 	}
-	cfg, err := s.cfg(ctx, want, randomID(8), false)
+	cfg, err := s.cfg(ctx, want, randomID(8), false, existing)
 	if err != nil {
 		return err
+	}
+	if existing && cfg.partitions == 0 {
+		return errors.New(wordsNone)
 	}
 	if cfg.schema != Schema {
 		return fmt.Errorf(wordsSchema, cfg.schema, Schema)
@@ -120,6 +126,11 @@ func (s *Store) adopt(ctx context.Context, partitions int) error {
 		return fmt.Errorf(wordsShape, cfg.partitions, partitions)
 	}
 	s.partitions, s.id = cfg.partitions, cfg.id
+	if cfg.next != "" {
+		if err := s.rename(ctx, cfg.next); err != nil {
+			return err
+		}
+	}
 	found, err := s.pipeline(ctx, s.partitions, func(i int) (script, []string, args) {
 		var a args
 		a.str(s.id).flag(cfg.sealed)
@@ -134,7 +145,7 @@ func (s *Store) adopt(ctx context.Context, partitions int) error {
 		}
 	}
 	if !cfg.sealed {
-		_, err = s.cfg(ctx, want, s.id, true)
+		_, err = s.cfg(ctx, want, s.id, true, false)
 	}
 	return err
 }
@@ -144,18 +155,20 @@ type canary struct {
 	schema, partitions int
 	id                 string
 	sealed             bool
+	next               string // the id it is being given (TakeOver), empty = none
 }
 
 func (s *Store) cfgKey() string { return s.prefix + ":cfg" }
 
-func (s *Store) cfg(ctx context.Context, partitions int, id string, seal bool) (canary, error) {
+func (s *Store) cfg(ctx context.Context, partitions int, id string, seal, look bool) (canary, error) {
 	var a args
 	a.num(Schema).num(int64(partitions)).str(id).num(time.Now().UnixMilli()).flag(seal)
+	a.flag(look)
 	r, err := s.eval(ctx, scriptCfg, []string{s.cfgKey()}, a)
 	if err != nil {
 		return canary{}, err
 	}
-	c := canary{schema: int(r.num()), partitions: int(r.num()), id: r.str(), sealed: r.flag()}
+	c := canary{schema: int(r.num()), partitions: int(r.num()), id: r.str(), sealed: r.flag(), next: r.str()}
 	return c, *r.err
 }
 

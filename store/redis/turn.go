@@ -68,22 +68,28 @@ func (s *Store) Commit(ctx context.Context, l session.Lease, r session.Commit) (
 	if err != nil {
 		return session.Committed{}, err
 	}
-	c := session.Committed{Seq: in.num(), Flags: in.flags()}
-	for moved := in.list(); moved.more(); {
-		r := moved.list()
+	c := in.committed(l.Key)
+	return c, *in.err
+}
+
+// committed reads an answer of commit.
+func (r *reply) committed(key session.Key) session.Committed {
+	c := session.Committed{Seq: r.num(), Flags: r.flags()}
+	for moved := r.list(); moved.more(); {
+		m := moved.list()
 		c.Steers = append(c.Steers, session.Row{
 			Type: session.RowSteer,
-			Seq:  r.num(), Turn: r.num(), On: r.num(), N: r.num(), Tick: r.num(), Data: r.data(),
+			Seq:  m.num(), Turn: m.num(), On: m.num(), N: m.num(), Tick: m.num(), Data: m.data(),
 		})
 	}
-	c.More = in.flag()
-	at := in.time()
+	c.More = r.flag()
+	at := r.time()
 	for i := range c.Steers {
 		c.Steers[i].At = at
 	}
-	if in.more() {
-		p := in.part(l.Key)
+	if r.more() {
+		p := r.part(key)
 		c.Out = &p
 	}
-	return c, *in.err
+	return c
 }

@@ -12,6 +12,7 @@ const (
 	wordsConnect   = "see that Redis runs and that the store's url is right"
 	wordsUpgrade   = "upgrade Redis, or use Valkey"
 	wordsURL       = "store url: want redis://, rediss://, redis+sentinel:// or redis+cluster://"
+	wordsNone      = "there is no store in this Redis; see that the url and its database number are right"
 	wordsPrefix    = "store prefix %q: want letters, digits, - and _ only"
 )
 

@@ -170,10 +170,20 @@ type played struct {
 // play gives "" or what differed, with the stream that led there. A store that
 // panics differs.
 func play(ctx context.Context, clk *clock, sides []side, stream []command, met tally) (wrong string) {
+	p := newPlayer(ctx, clk, sides, met)
+	return p.judge(func() { p.play(stream) })
+}
+
+func newPlayer(ctx context.Context, clk *clock, sides []side, met tally) *player {
 	p := &player{ctx: ctx, clk: clk, model: NewModel(clk.now), sides: sides, met: met}
 	for _, key := range []session.Key{{Platform: "test", Chat: "1"}, {Platform: "test", Chat: "2", Thread: "a:b", User: "u"}, {Platform: "p", Chat: "3"}} {
 		p.lanes = append(p.lanes, &played{key: key})
 	}
+	return p
+}
+
+// judge runs f and gives what was wrong in it.
+func (p *player) judge(f func()) (wrong string) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.wrong = append(p.wrong, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
@@ -182,13 +192,20 @@ func play(ctx context.Context, clk *clock, sides []side, stream []command, met t
 			wrong = strings.Join(p.log, "\n") + "\n\n" + strings.Join(p.wrong, "\n")
 		}
 	}()
+	f()
+	return "" // set by the deferred call
+}
+
+// play plays a stream until something is wrong, and looks at everything at its
+// end.
+func (p *player) play(stream []command) {
 	for i, c := range stream {
-		p.log = append(p.log, fmt.Sprintf("%3d +%v lane %d", i, clk.now().Sub(newClock().now()), c.Lane))
+		p.log = append(p.log, fmt.Sprintf("%3d +%v lane %d", i, p.clk.now().Sub(newClock().now()), c.Lane))
 		l := p.lanes[c.Lane]
 		verbs[c.Op](p, l, c)
 		p.compare(l.key)
 		if len(p.wrong) > 0 {
-			return ""
+			return
 		}
 	}
 	p.log = append(p.log, "at the end")
@@ -198,7 +215,6 @@ func play(ctx context.Context, clk *clock, sides []side, stream []command, met t
 	p.askSessions(command{})
 	p.askDue(command{})
 	p.askOutDue(command{})
-	return "" // set by the deferred call
 }
 
 // note ends the newest line of the log.

@@ -7,8 +7,7 @@ if not exists then return {'OK'} end
 read_slot()
 count('dropped', #tickets)
 count('in_slot', -#tickets)
-for _, kind in ipairs({'m', 'p', 'd', 'o', 'f', 'j', 'c', 's', 'u' .. s('ub'), 'u' .. s('uc')}) do call('UNLINK', key(kind)) end
-for gen = 1, n('gen') do call('UNLINK', key('r' .. gen)) end
+unlink_lane()
 for _, index in ipairs({'names', 'obx', 'due'}) do call('ZREM', P .. index, LANE) end
 for name, by in pairs(counts) do call('HINCRBY', P .. 'cnt', name, by) end
 return {'OK'}

@@ -44,6 +44,10 @@ local function set(f, v)
   m[f], dirty[#dirty + 1], dirty[#dirty + 2] = v, f, v
 end
 local function count(name, by) counts[name] = (counts[name] or 0) + (by or 1) end
+local function unlink_lane() -- removes all keys of the lane; its place in the indexes stays
+  for _, kind in ipairs({'m', 'p', 'd', 'o', 'f', 'j', 'c', 's', 'u' .. s('ub'), 'u' .. s('uc')}) do call('UNLINK', key(kind)) end
+  for gen = 1, n('gen') do call('UNLINK', key('r' .. gen)) end
+end
 local function make() -- the lane is there from now on
   if not exists then
     set('gen', 1)

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"context"
+	"flag"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"coxswain/session"
+	"coxswain/store"
+	"coxswain/store/redis"
+	"coxswain/store/redis/redistest"
+	"coxswain/store/sqlite"
+	"coxswain/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "15") // before the command line is read, which wins
+	m.Run()
+}
+
+// An opener gives a fresh and empty store on a clock.
+type opener func(t *testing.T, now func() time.Time) session.Store
+
+func onSQLite(t *testing.T, now func() time.Time) session.Store {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "gateway.db"), sqlite.Options{Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// onRedis is a server that need not sync: nothing is killed here.
+func onRedis(t *testing.T) opener {
+	srv := redistest.Start(t, "appendfsync no")
+	return func(t *testing.T, now func() time.Time) session.Store {
+		s, err := redis.Open(t.Context(), srv.URL, redis.Options{Prefix: redistest.Prefix(t), Partitions: 4, Relaxed: true, TestOnlyClock: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+}
+
+// pairs are the ways that a copy can go.
+func pairs(t *testing.T, f func(t *testing.T, from, to opener)) {
+	onRedis := onRedis(t)
+	for _, p := range []struct {
+		name     string
+		from, to opener
+	}{
+		{"sqlite to redis", onSQLite, onRedis}, {"redis to sqlite", onRedis, onSQLite},
+		{"sqlite to sqlite", onSQLite, onSQLite}, {"redis to redis", onRedis, onRedis},
+	} {
+		t.Run(p.name, func(t *testing.T) { f(t, p.from, p.to) })
+	}
+}
+
+func move(ctx context.Context, from, to session.Store) error {
+	_, err := store.CopyArchive(ctx, from.(session.Archive), to.(session.Archive), "from", "to")
+	return err
+}
+
+// TestCopyGoesOn: on the copy of whatever stood in a store, everything goes on as
+// after a restart.
+func TestCopyGoesOn(t *testing.T) {
+	pairs(t, func(t *testing.T, from, to opener) { storetest.Moved(t, from, to, move) })
+}
+
+// TestCopyThereAndBack: a store in every state answers the same from its copy, and
+// from the copy of that.
+func TestCopyThereAndBack(t *testing.T) {
+	pairs(t, func(t *testing.T, from, to opener) {
+		clk := newClock()
+		first := from(t, clk.now)
+		fill(t, first, clk)
+		there, back := to(t, clk.now), from(t, clk.now)
+		for _, step := range [][2]session.Store{{first, there}, {there, back}} {
+			done, err := store.CopyArchive(t.Context(), step[0].(session.Archive), step[1].(session.Archive), "from", "to")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done.Sessions != int64(len(states)) || done.Docs != 2 || done.Waiting == 0 || done.Parts < 150 || done.Rows < 150 {
+				t.Errorf("it says %+v", done)
+			}
+			same(t, step[1], first)
+		}
+		for _, v := range storetest.Check(t.Context(), back, nil) {
+			t.Errorf("invariant: %s", v)
+		}
+		if err := move(t.Context(), first, there); err == nil || !strings.Contains(err.Error(), "is not empty") {
+			t.Errorf("a copy onto a copy: %v", err)
+		}
+	})
+}
+
+// same compares everything that two stores answer.
+func same(t *testing.T, got, want session.Store) {
+	t.Helper()
+	if d := storetest.Same(t.Context(), got, want); d != "" {
+		t.Errorf("the copy differs:\n%s", d)
+	}
+	names, err := want.(session.Archive).DocNames(t.Context())
+	if err != nil || len(names) < 2 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if session.IsCopyDoc(name) {
+			continue
+		}
+		a, va, err := got.Doc(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, vb, err := want.Doc(t.Context(), name)
+		if err != nil || string(a) != string(b) || va != vb {
+			t.Errorf("document %s: got %q version %d; want %q version %d (%v)", name, a, va, b, vb, err)
+		}
+	}
+	if c, err := session.Copying(t.Context(), got); c != nil || err != nil {
+		t.Errorf("still marked as a copy: %+v, %v", c, err)
+	}
+}
