@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,6 +73,9 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (session.Store, 
 	st, err := store.Open(ctx, string(c.Store.URL), store.Options{Relaxed: c.Store.Durability == "relaxed", Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
+	}
+	if err := wholeStore(ctx, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %w", err), st.Close())
 	}
 	return wrapStore(st), nil
 }

@@ -108,7 +108,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "version":
 		fmt.Fprintln(stdout, version())
 		return nil
-	case "run", "check", "status", "sessions", "pair":
+	case "run", "check", "status", "sessions", "pair", "store":
 	default:
 		return fmt.Errorf("there is no command %q; gateway help lists what there is", o.words[0])
 	}
@@ -125,6 +125,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return sessions(ctx, c, o, stdout)
 	case "pair":
 		return pair(ctx, c, o, stdout)
+	case "store":
+		return storeCommand(ctx, c, o, stdout)
 	}
 	return serve(ctx, c, stdout, stderr)
 }

@@ -7,6 +7,7 @@ gateway check                 try the configuration and every part it names
 gateway status [--json]       ask the running gateway how it is
 gateway sessions [list | show KEY | delete KEY]
 gateway pair [list | approve CODE | revoke PLATFORM:ID]
+gateway store copy FROM TO    move everything to another store, verified; also the backup
 gateway version
 
 --config FILE   else $GATEWAY_CONFIG, else ./config.yaml, else the defaults
@@ -25,5 +26,8 @@ const (
 	textRunsAlready = "another gateway already runs on %s; gateway status asks it, stop it before starting a second one"
 	textNobody      = "no platform is on, so nobody can reach this gateway; set platforms.web.listen or a bot's token"
 	textNoStore     = "nothing has run here yet: there is no %s; gateway run makes it, --config names another set-up"
+	textStoreUsage  = "usage: gateway store copy FROM TO; each is a store as store.url names it, for example sqlite:data/gateway.db"
+	textCopied      = "copied and compared: %d sessions, %d rows, %d waiting, %d parts to send, %d documents, %.2f s"
+	textHalfCopy    = "it holds an unfinished copy of %s; run that gateway store copy again, or set store.url to another store"
 	textNoGateway   = "no gateway is running here (nothing answers at %s); start one with: gateway run"
 )
