@@ -93,6 +93,11 @@ type Store interface {
 	// Delete removes a lane and all its generations. ErrHeld while a live lease
 	// holds it.
 	Delete(ctx context.Context, key Key) error
+	// Expire is Delete for a lane that nobody needs: nothing is open, waits, is
+	// held, runs as a job or is to be sent, no lease is live, and it was not
+	// touched for idle. Else ErrStale and nothing is changed, so what arrives
+	// meanwhile is never removed.
+	Expire(ctx context.Context, key Key, idle time.Duration) error
 	// Doc reads a small named document; version 0 = absent.
 	Doc(ctx context.Context, name string) (data []byte, version int64, err error)
 	// PutDoc writes a document if its version is still the one given, else

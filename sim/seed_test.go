@@ -104,6 +104,7 @@ func wantPhases() []string {
 // unreachable are points that no schedule can reach.
 var unreachable = map[string]string{
 	"delete":       "sessions are deleted by operators only",
+	"expire":       "the gateway's sweeper is not in the simulation",
 	"putdoc":       "grants are written by pairing only",
 	"commit.state": "every step of the loop has rows or drains",
 }

@@ -152,6 +152,7 @@ func everyOp(ctx context.Context, s session.Store) map[string]error {
 	_, errs["stats"] = s.Stats(ctx)
 	_, errs["reset"] = s.Reset(ctx, session.Reset{Key: lane1})
 	errs["delete"] = s.Delete(ctx, lane1)
+	errs["expire"] = s.Expire(ctx, lane1, 0)
 	return errs
 }
 

@@ -87,6 +87,8 @@ func TestEachReplyLost(t *testing.T) {
 		{"putdoc again", func(s session.Store) (any, error) { return nil, s.PutDoc(ctx, "d", 1, []byte("2")) }},
 		{"reset with no mark", func(s session.Store) (any, error) { return s.Reset(ctx, session.Reset{Key: lane1, Outs: part("p6")}) }},
 		{"delete", func(s session.Store) (any, error) { return nil, s.Delete(ctx, lane1) }},
+		{"post elsewhere", func(s session.Store) (any, error) { return s.Post(ctx, session.Post{Key: lane2, Title: "t"}) }},
+		{"expire", func(s session.Store) (any, error) { return nil, s.Expire(ctx, lane2, 0) }},
 	} {
 		want, err := step.do(model)
 		if err != nil {

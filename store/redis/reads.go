@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"coxswain/session"
 )
@@ -134,6 +135,14 @@ func (s *Store) Sessions(ctx context.Context, after string, limit int) ([]sessio
 // Delete implements session.Store.
 func (s *Store) Delete(ctx context.Context, key session.Key) error {
 	_, _, err := s.on(ctx, scriptDelete, key, s.lane(key))
+	return err
+}
+
+// Expire implements session.Store.
+func (s *Store) Expire(ctx context.Context, key session.Key, idle time.Duration) error {
+	a := s.lane(key)
+	a.ms(idle)
+	_, _, err := s.on(ctx, scriptExpire, key, a)
 	return err
 }
 

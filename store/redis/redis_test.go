@@ -60,7 +60,7 @@ func TestEquivalence(t *testing.T) {
 	})
 }
 
-var lane1 = session.Key{Platform: "test", Chat: "1"}
+var lane1, lane2 = session.Key{Platform: "test", Chat: "1"}, session.Key{Platform: "test", Chat: "2"}
 
 func accept(t testing.TB, s session.Store, key session.Key, dedupe string, change ...func(*session.Accept)) session.Accepted {
 	t.Helper()

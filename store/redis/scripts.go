@@ -41,6 +41,7 @@ var (
 	scriptSettle  = loadScript("settle")
 	scriptNames   = loadScript("names")
 	scriptDelete  = loadScript("delete")
+	scriptExpire  = loadScript("expire")
 	scriptDoc     = loadScript("doc")
 	scriptPutDoc  = loadScript("putdoc")
 	scriptStats   = loadScript("stats")

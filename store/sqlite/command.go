@@ -161,13 +161,31 @@ func (s *Store) Delete(ctx context.Context, key session.Key) error {
 		if l.leased(t.now) {
 			return session.ErrHeld
 		}
-		t.stats.Dropped += int64(len(l.Slot))
-		t.stats.InSlot -= int64(len(l.Slot))
-		if !key.IsSeat() {
-			t.stats.Sessions--
+		return t.delete(l)
+	})
+}
+
+func (t *tx) delete(l *lane) error {
+	t.stats.Dropped += int64(len(l.Slot))
+	t.stats.InSlot -= int64(len(l.Slot))
+	if !l.Key.IsSeat() {
+		t.stats.Sessions--
+	}
+	_, err := t.exec(`DELETE FROM lane WHERE id = ?`, l.id)
+	return err
+}
+
+// Expire implements session.Store. Durable.
+func (s *Store) Expire(ctx context.Context, key session.Key, idle time.Duration) error {
+	return s.do(ctx, synced, func(t *tx) error {
+		l, err := t.open(key, narrow)
+		if err != nil || l == nil {
+			return err
 		}
-		_, err = t.exec(`DELETE FROM lane WHERE id = ?`, l.id)
-		return err
+		if l.Turn != 0 || l.leased(t.now) || len(l.Slot)+len(l.Jobs)+l.Out > 0 || t.now.Sub(l.Touched) < idle {
+			return session.ErrStale
+		}
+		return t.delete(l)
 	})
 }
 

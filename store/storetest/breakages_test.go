@@ -373,4 +373,14 @@ var breakages = []breakage{
 			}
 		})
 	}},
+	{"expire takes what was touched since", "expire/", func(s *broken) {
+		askedOf(s, func(_ *lane, r *expiring) { r.idle = 0 })
+	}},
+	{"expire takes what is to be sent", "expire/", func(s *broken) {
+		askedOf(s, func(l *lane, _ *expiring) {
+			if l != nil {
+				l.out = nil
+			}
+		})
+	}},
 }

@@ -40,6 +40,7 @@ type (
 	releasing struct{ leased }
 	settling  struct{ sets []session.FateSet }
 	deleting  struct{}
+	expiring  struct{ idle time.Duration }
 )
 
 func hooked[R, A any](b *broken, key session.Key, r *R, call func() (A, error)) (A, error) {
@@ -120,6 +121,12 @@ func (b *broken) Settle(ctx context.Context, key session.Key, f []session.FateSe
 
 func (b *broken) Delete(ctx context.Context, key session.Key) error {
 	_, err := hooked(b, key, &deleting{}, func() (any, error) { return nil, b.Model.Delete(ctx, key) })
+	return err
+}
+
+func (b *broken) Expire(ctx context.Context, key session.Key, idle time.Duration) error {
+	r := &expiring{idle}
+	_, err := hooked(b, key, r, func() (any, error) { return nil, b.Model.Expire(ctx, key, r.idle) })
 	return err
 }
 

@@ -92,6 +92,7 @@ outtake: sending unknown again wait none
 outdone: sent dead unknown planned
 settle:  ok
 delete:  ok held
+expire:  ok stale
 putdoc:  ok stale
 doc:     ok
 rows:    some

@@ -295,6 +295,12 @@ func (p *player) remove(l *played, _ command) {
 	p.note("delete", okay(word))
 }
 
+func (p *player) expire(l *played, c command) {
+	idle := time.Duration(c.N) * time.Second
+	_, word := both(p, idle, func(st session.Store) (any, error) { return nil, st.Expire(p.ctx, l.key, idle) })
+	p.note("expire", okay(word))
+}
+
 func (p *player) doc(_ *played, c command) {
 	if c.Pick == 0 {
 		type answer struct {

@@ -150,6 +150,11 @@ func (f *Faulty) Delete(ctx context.Context, key session.Key) error {
 	return f.run(ctx, "delete", func() error { return f.Store.Delete(ctx, key) })
 }
 
+// Expire implements session.Store, with faults at expire.
+func (f *Faulty) Expire(ctx context.Context, key session.Key, idle time.Duration) error {
+	return f.run(ctx, "expire", func() error { return f.Store.Expire(ctx, key, idle) })
+}
+
 // Doc implements session.Store, with faults at doc.
 func (f *Faulty) Doc(ctx context.Context, name string) ([]byte, int64, error) {
 	type answer struct {

@@ -36,6 +36,7 @@ func newFaultBed(ctx context.Context) *faultBed {
 	idleKey := e.in("idle", func() { idle = e.beginning(me, e.put()) })
 	claimKey := e.in("claim", func() { e.put() })
 	deleteKey := e.in("delete", func() { e.put() })
+	expireKey := e.in("expire", func() { e.end(e.turn()) })
 	partKey := e.in("part", func() { e.plan(1) })
 	clk.step(time.Second) // so that renew changes something
 	commit := func(r session.Commit) func(ctx context.Context, st session.Store) error {
@@ -90,6 +91,7 @@ func newFaultBed(ctx context.Context) *faultBed {
 		},
 		"putdoc": func(ctx context.Context, st session.Store) error { return st.PutDoc(ctx, "d", 0, []byte("x")) },
 		"delete": func(ctx context.Context, st session.Store) error { return st.Delete(ctx, deleteKey) },
+		"expire": func(ctx context.Context, st session.Store) error { return st.Expire(ctx, expireKey, 0) },
 	}
 	return b
 }

@@ -405,6 +405,21 @@ func (m *Model) Delete(_ context.Context, key session.Key) error {
 	return nil
 }
 
+// Expire implements session.Store.
+func (m *Model) Expire(_ context.Context, key session.Key, idle time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.find(key)
+	if l == nil {
+		return nil
+	}
+	if l.Turn != 0 || l.leased(m.clock()) || len(l.slot)+len(l.jobs)+len(l.out) > 0 || m.clock().Sub(l.Touched) < idle {
+		return session.ErrStale
+	}
+	delete(m.lanes, key.String())
+	return nil
+}
+
 // Doc implements session.Store.
 func (m *Model) Doc(_ context.Context, name string) ([]byte, int64, error) {
 	m.mu.Lock()

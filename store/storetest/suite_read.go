@@ -169,6 +169,7 @@ func readRules() []rule {
 		{"rows/pages of one generation", (*env).rowsPages},
 		{"sessions/pages in key order", (*env).sessionsPages},
 		{"delete/removes the lane and all it has", (*env).deleteAll},
+		{"expire/a lane that nobody needs, and no other", (*env).expireIdle},
 		{"docs/compare and swap", (*env).docsSwap},
 		{"stats/each counter", (*env).statsOfAll},
 		{"load/of a lane never written to", (*env).loadNothing},
@@ -336,6 +337,57 @@ func (e *env) deleteAll() {
 	a := e.accept(func(a *session.Accept) { a.Dedupe = "m:same" })
 	e.equal(a.Outcome, session.AcceptOK, "outcome in a new lane of that key")
 	e.equal([]int64{a.Ticket, a.Lane.Gen, a.Lane.Seq, a.Lane.Turns, a.Lane.Notes}, []int64{1, 1, 0, 0, 0}, "ticket, gen, seq, turns, notes")
+}
+
+// expireIdle: a lane goes when its time has come, and never while anything is
+// left to be done in it.
+func (e *env) expireIdle() {
+	const idle = time.Minute
+	rest := func(f func()) func() { return func() { f(); e.clk.step(idle) } }
+	for name, busy := range map[string]func(){
+		"touched since": func() { e.end(e.turn()); e.clk.step(idle - time.Millisecond) },
+		"written to":    func() { rest(func() { e.end(e.turn()) })(); e.put() },
+		"waits":         rest(func() { e.put() }),
+		"held":          rest(func() { e.put(); e.stop() }),
+		"an open turn":  rest(func() { e.turn() }),
+		"a parked turn": rest(func() { e.must(e.st.Release(e.ctx, e.turn()), "release") }),
+		"a job":         rest(func() { e.withJob(session.JobRunning) }),
+		"a job's end":   rest(func() { e.withJob(session.JobEnded) }),
+		"a part": rest(func() {
+			_, err := e.st.Post(e.ctx, session.Post{Key: e.key, Dedupe: e.id("p"), Outs: e.parts("x", 1)})
+			e.must(err, "post")
+		}),
+		"a lease": func() {
+			e.end(e.turn())
+			e.clk.step(idle)
+			e.claim(me)
+		},
+	} {
+		e.in(name, func() {
+			busy()
+			e.unchanged("expire of a lane with "+name, func() { e.want(e.st.Expire(e.ctx, e.key, idle), session.ErrStale, "expire") })
+		})
+	}
+	e.in("idle", func() {
+		rest(func() { e.end(e.turn()) })()
+		before := e.stats()
+		e.must(e.st.Expire(e.ctx, e.key, idle), "expire")
+		e.must(e.st.Expire(e.ctx, e.key, idle), "expire of what is gone")
+		before.Sessions--
+		e.equal(e.stats(), before, "stats")
+		e.equal([]int{len(e.rows(1)), len(e.picture().Fates)}, []int{0, 0}, "rows and fates")
+		if e.lane().Exists {
+			e.errorf("the lane is there")
+		}
+	})
+}
+
+// withJob ends a turn that leaves a job behind.
+func (e *env) withJob(s session.JobState) {
+	l := e.turn()
+	c := e.step(endRow())
+	c.End, c.Jobs = true, []session.Job{{ID: "j", Owner: me, State: s}}
+	e.commit(l, c)
 }
 
 func (e *env) docsSwap() {

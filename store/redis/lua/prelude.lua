@@ -44,7 +44,7 @@ local function set(f, v)
   m[f], dirty[#dirty + 1], dirty[#dirty + 2] = v, f, v
 end
 local function count(name, by) counts[name] = (counts[name] or 0) + (by or 1) end
-local function unlink_lane() -- removes all keys of the lane; its place in the indexes stays
+local function unlink_lane() -- removes the keys of the lane, not its place in the indexes
   for _, kind in ipairs({'m', 'p', 'd', 'o', 'f', 'j', 'c', 's', 'u' .. s('ub'), 'u' .. s('uc')}) do call('UNLINK', key(kind)) end
   for gen = 1, n('gen') do call('UNLINK', key('r' .. gen)) end
 end
