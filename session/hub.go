@@ -71,12 +71,14 @@ type Hub struct {
 	kill     context.CancelCauseFunc
 	draining atomic.Bool
 	began    time.Time
+	forgot   time.Time // when forgetIdle last looked; Run's
 
 	mu     sync.Mutex // guards what follows
 	actors map[Key]*actor
 	seats  map[Key]*Seat
 	closed bool
 	told   map[toldKey]time.Time
+	left   map[Key]time.Time // when the actors of sessions ended that are remembered here
 	wg     sync.WaitGroup
 	stale  chan struct{} // holds at most one token: sweep at once
 
@@ -103,7 +105,7 @@ func NewHub(ctx context.Context, o Options) *Hub {
 		o.Links = NewLinks(o.Store)
 	}
 	h := &Hub{
-		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{},
+		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{}, left: map[Key]time.Time{},
 		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1), seats: map[Key]*Seat{},
 	}
 	h.commands = registry()
@@ -138,6 +140,7 @@ func (h *Hub) Run(ctx context.Context, drain time.Duration) error {
 	}
 	for {
 		h.sweep(h.life)
+		h.forgetIdle(time.Now())
 		select {
 		case <-h.stale:
 		case <-ctx.Done():
@@ -270,18 +273,8 @@ func (h *Hub) leave(a *actor) bool {
 		return false
 	}
 	delete(h.actors, a.key)
+	h.left[a.key] = time.Now()
 	return true
-}
-
-// Forget drops what this process remembers of a session that was deleted.
-func (h *Hub) Forget(key Key) {
-	h.history.drop(key)
-	h.Agent.Forget(key)
-	h.Outbox.Forget(key)
-	chat := h.Routes.Home(key)
-	if p, ok := h.platforms[chat.Platform].(Forgetful); ok && h.Routes.Current(chat) == key {
-		p.Forget(chat)
-	}
 }
 
 // actorOf gives the running actor of key, or nil.

@@ -260,6 +260,51 @@ func (a *admin) remove(ctx context.Context, name string) (any, error) {
 	return map[string]string{"deleted": name}, err
 }
 
+// expire drops a session that was not used for idle, and reports whether it did.
+// It is remove beside a chat that may be written to at any moment: whatever is
+// newer than the session stays.
+func (a *admin) expire(ctx context.Context, key session.Key, idle time.Duration, now time.Time) (bool, error) {
+	routes := a.routes()
+	if _, err := routes.Lane(ctx, key); err != nil { // reads them
+		return false, err
+	}
+	chat := routes.Home(key)
+	current := routes.Current(chat) == key
+	memo, version, err := a.store.Doc(ctx, web.MemoName(chat))
+	if err != nil {
+		return false, err
+	}
+	switch err := a.store.Expire(ctx, key, idle); {
+	case errors.Is(err, session.ErrStale):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if a.parts != nil {
+		a.parts.hub.Forget(key)
+	}
+	if !current {
+		err = routes.ForgetAsleep(ctx, key)
+	} else {
+		if len(memo) > 0 {
+			err = a.store.PutDoc(ctx, web.MemoName(chat), version, nil)
+		}
+		if errors.Is(err, session.ErrStale) {
+			err = nil // a new one is kept there already
+		}
+		err = errors.Join(err, session.ForgetObservedBefore(ctx, a.store, chat, now.Add(-idle)))
+	}
+	again, lerr := a.store.Load(ctx, key)
+	if lerr != nil || again.Exists {
+		return true, errors.Join(err, lerr)
+	}
+	return true, errors.Join(err, a.files.removeOld(key, now.Add(-filesFresh)))
+}
+
+// filesFresh is how new a file in a dropped session's workspace must be to be of
+// the next one: it is saved before the message that it came with is stored.
+const filesFresh = time.Hour
+
 // routes are those of the running gateway, if it runs here.
 func (a *admin) routes() *session.Routes {
 	if a.parts != nil {

@@ -120,6 +120,8 @@ type StoreConf struct {
 	URL        Secret `yaml:"url"` // a Redis URL may hold a password
 	URLFile    string `yaml:"url_file"`
 	Durability string `yaml:"durability"`
+	// Retention is how long a session is kept that nobody uses; 0 = for ever.
+	Retention Duration `yaml:"retention"`
 }
 
 // Workspace says where files of sessions live.
@@ -219,7 +221,7 @@ func Defaults() Config {
 			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true, Images: "auto",
 		},
 		Transcription: Transcription{BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}"},
-		Store:         StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict"},
+		Store:         StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict", Retention: Duration(720 * time.Hour)},
 		Workspace:     Workspace{Dir: "data/workspace"},
 		Sessions:      Sessions{Group: "shared"},
 		Steer:         SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},

@@ -83,6 +83,9 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 	if p.opsAddr != nil {
 		start("ops", opsCtx, func(ctx context.Context) error { return p.ops.Run(ctx, p.opsAddr) })
 	}
+	if keep := duration(p.conf.Store.Retention); keep > 0 {
+		start("retention", intake, newSweeper(p.admin, keep, p.log).run)
+	}
 	socket, err := p.admin.listen(p.conf.dataDir())
 	if err != nil {
 		p.log.Warn("no admin socket: gateway status will not find this process", "err", err)

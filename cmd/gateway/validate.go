@@ -53,6 +53,9 @@ func (c *Config) validate() error {
 	if c.Lease.TTL > 0 && time.Duration(c.Lease.TTL) < time.Second {
 		errs = append(errs, fmt.Errorf("config: lease.ttl is %s; under 1s a busy machine loses its own sessions", time.Duration(c.Lease.TTL)))
 	}
+	if r := time.Duration(c.Store.Retention); r != 0 && r < time.Hour {
+		errs = append(errs, fmt.Errorf("config: store.retention is %s; it must be at least 1h, or 0 to keep all sessions", r))
+	}
 	if c.Limits.TurnSteps < 1 {
 		errs = append(errs, fmt.Errorf("config: limits.turn_steps is %d; it must be at least 1", c.Limits.TurnSteps))
 	}

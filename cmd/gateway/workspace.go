@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,66 @@ func (w *workspaces) remove(key session.Key) error {
 	return nil
 }
 
+// removeOld is remove, but what was changed since a time stays.
+func (w *workspaces) removeOld(key session.Key, before time.Time) error {
+	for _, dir := range []string{filepath.Join(w.root, dirName(key)), w.pictures(key)} {
+		root, err := os.OpenRoot(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("delete files: %w", err)
+		}
+		err = errors.Join(emptyOld(root, before), root.Close())
+		if err == nil {
+			err = os.Remove(dir) // if it is empty
+		}
+		if err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("delete files: %w", err)
+		}
+	}
+	return nil
+}
+
+// changed is when a file's content, name or owner was last changed. Unlike the
+// time of its content, which an unpacked archive brings along, no tool sets it.
+func changed(root *os.Root, path string) (time.Time, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(filepath.Join(root.Name(), path), &st); err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(st.Ctim.Unix()), nil
+}
+
+// emptyOld removes what was not changed since a time, and directories that are
+// empty then. No link is followed: what a link names may be another session's.
+func emptyOld(root *os.Root, before time.Time) error {
+	var dirs []string
+	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			dirs = append(dirs, path)
+			return nil
+		}
+		at, err := changed(root, path)
+		if err != nil || at.After(before) {
+			return err
+		}
+		return root.Remove(path)
+	})
+	for _, path := range slices.Backward(dirs) {
+		if path == "." {
+			continue
+		}
+		if e := root.Remove(path); e != nil && !errors.Is(e, unix.ENOTEMPTY) && !errors.Is(e, unix.EEXIST) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
 // dirName keeps ids of ordinary letters readable and hashes all others.
 func dirName(key session.Key) string {
 	s := key.String()
@@ -122,6 +184,14 @@ const maxFile = 20 << 20
 // save stores a file that came with a message in the session's inbox/ under a
 // name of ours; name only lends its ending.
 func (w *workspaces) save(_ context.Context, key session.Key, name string, r io.Reader) (string, int64, error) {
+	path, n, err := w.saveOnce(key, name, r)
+	if errors.Is(err, fs.ErrNotExist) { // retention removed the directory just now; nothing was read yet
+		path, n, err = w.saveOnce(key, name, r)
+	}
+	return path, n, err
+}
+
+func (w *workspaces) saveOnce(key session.Key, name string, r io.Reader) (string, int64, error) {
 	dir, err := w.dir(key)
 	if err != nil {
 		return "", 0, err
