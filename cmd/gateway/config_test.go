@@ -109,6 +109,8 @@ func TestConfigErrors(t *testing.T) {
 		"no steps":         {"limits: {turn_steps: 0}\n", "limits.turn_steps is 0"},
 		"observes much":    {"sessions: {observe: 51}\n", "sessions.observe is 51; it must be from 0 (none) to 50"},
 		"observes less":    {"sessions: {observe: -1}\n", "sessions.observe is -1"},
+		"short memory":     {"store: {retention: 59m}\n", "store.retention is 59m0s; it must be at least 1h, or 0"},
+		"no past":          {"store: {retention: -1h}\n", "store.retention is -1h0m0s"},
 		"tiny lease":       {"lease: {ttl: 10ms}\n", "lease.ttl is 10ms"},
 		"no port":          {"platforms: {web: {listen: localhost}}\n", `"localhost" is no address`},
 		"secret file gone": {"model: {api_key_file: /nonexistent/key}\n", "model.api_key_file"},
