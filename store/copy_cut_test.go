@@ -273,3 +273,104 @@ func (s *serving) Dump(ctx context.Context, key session.Key) (session.LaneDump, 
 	s.f.accept(fmt.Sprint("while it is copied ", s.f.n))
 	return s.Archive.Dump(ctx, key)
 }
+
+// TestCopyPages: a lane moves in pages, however long it is.
+func TestCopyPages(t *testing.T) {
+	clk := newClock()
+	src, dst := onSQLite(t, clk.now), onSQLite(t, clk.now)
+	f := &filler{t: t, st: src, key: session.Key{Platform: "test", Chat: "1"}}
+	states["pages"](f)
+	for range 1100 { // more than a page of marks
+		if _, err := src.Post(t.Context(), session.Post{Key: f.key, Dedupe: f.id("p")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clk.step(10 * time.Second)
+	pages := 0
+	if _, err := store.CopyArchive(t.Context(), paged{src.(session.Archive), &pages}, paged{dst.(session.Archive), &pages}, "from", "to"); err != nil {
+		t.Fatal(err)
+	}
+	if pages < 20 {
+		t.Errorf("%d pages; want more", pages)
+	}
+	same(t, dst, src)
+}
+
+// paged refuses more than a page.
+type paged struct {
+	session.Archive
+	n *int
+}
+
+func (p paged) check(limit int) error {
+	*p.n++
+	if limit < 0 || limit > 64 {
+		return fmt.Errorf("a page of %d", limit)
+	}
+	return nil
+}
+
+func (p paged) Rows(ctx context.Context, key session.Key, gen, after int64, limit int) ([]session.Row, error) {
+	if err := p.check(limit - 1); err != nil { // 0 is all of them
+		return nil, err
+	}
+	return p.Archive.Rows(ctx, key, gen, after, limit)
+}
+
+func (p paged) Parts(ctx context.Context, key session.Key, after int64, limit int) ([]session.PartNew, error) {
+	if err := p.check(limit - 1); err != nil {
+		return nil, err
+	}
+	return p.Archive.Parts(ctx, key, after, limit)
+}
+
+func (p paged) Import(ctx context.Context, page session.LanePage) error {
+	if err := p.check(max(len(page.Rows), len(page.Parts), (len(page.Marks)+15)/16)); err != nil {
+		return err
+	}
+	return p.Archive.Import(ctx, page)
+}
+
+// TestCopyContinues: a second run begins with the lane in which the first was cut,
+// and what arrives twice is there once.
+func TestCopyContinues(t *testing.T) {
+	pairs(t, func(t *testing.T, from, to opener) {
+		clk := newClock()
+		src, dst := from(t, clk.now), to(t, clk.now)
+		fill(t, src, clk)
+		lanes, err := src.Sessions(t.Context(), "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		b := &blade{stop: stop}
+		at := len(lanes) / 2
+		if _, err := store.CopyArchive(ctx, src.(session.Archive), &cutAt{cut{dst.(session.Archive), b}, lanes[at].Key}, "from", "to"); err == nil {
+			t.Fatal("it was not cut")
+		}
+		w := &twice{Archive: dst.(session.Archive)}
+		if _, err := store.CopyArchive(t.Context(), src.(session.Archive), w, "from", "to"); err != nil {
+			t.Fatal(err)
+		}
+		if want := len(lanes) - at; len(w.lanes) != want || w.lanes[0] != lanes[at].Key {
+			t.Errorf("it wrote %d lanes; want %d, from %v", len(w.lanes), want, lanes[at].Key)
+		}
+		same(t, dst, src)
+	})
+}
+
+// twice writes each page twice: its first reply was lost.
+type twice struct {
+	session.Archive
+	lanes []session.Key
+}
+
+func (w *twice) Import(ctx context.Context, p session.LanePage) error {
+	if p.First {
+		w.lanes = append(w.lanes, p.Key)
+	}
+	if err := w.Archive.Import(ctx, p); err != nil {
+		return err
+	}
+	return w.Archive.Import(ctx, p)
+}
