@@ -64,7 +64,9 @@ func TestForgetAsleep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var has struct{ Chats []struct{ Lanes []session.Key } }
+		var has struct {
+			Chats []struct{ Lanes []session.Key }
+		}
 		if err := json.Unmarshal(data, &has); err != nil {
 			t.Fatal(err)
 		}
