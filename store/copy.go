@@ -123,10 +123,13 @@ type copier struct {
 func CopyArchive(ctx context.Context, src, dst session.Archive, fromName, toName string) (Copied, error) {
 	c := &copier{src: src, dst: dst, toName: toName}
 	began := time.Now()
-	if err := c.start(ctx, fromName); err != nil {
+	whole, err := c.start(ctx, fromName)
+	if err != nil {
 		return Copied{}, err
 	}
-	err := c.run(ctx)
+	if !whole {
+		err = c.run(ctx)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf(wordsCut, c.state.Sessions)
 	}
@@ -134,61 +137,67 @@ func CopyArchive(ctx context.Context, src, dst session.Archive, fromName, toName
 	return c.done, err
 }
 
-// start checks both ends and takes the target for this copy. The order is what
+// start checks both ends and takes the target for this copy; whole says that there is
+// nothing to be done: the target holds all of the source and nothing else. The order is what
 // makes it safe beside a gateway that serves the target: once the marker stands
 // none starts there, then those that run are shut out, and what they had written
 // until then is seen.
-func (c *copier) start(ctx context.Context, fromName string) error {
+func (c *copier) start(ctx context.Context, fromName string) (whole bool, err error) {
 	id, err := c.src.Identity(ctx)
 	if err != nil {
-		return fmt.Errorf("FROM: %w", err)
+		return false, fmt.Errorf("FROM: %w", err)
 	}
 	other, err := c.dst.Identity(ctx)
 	if err != nil {
-		return fmt.Errorf("TO: %w", err)
+		return false, fmt.Errorf("TO: %w", err)
 	}
 	if id == other {
-		return errors.New(wordsSame)
+		return false, errors.New(wordsSame)
 	}
 	half, err := session.Copying(ctx, c.src)
 	if err != nil {
-		return fmt.Errorf("FROM: %w", err)
+		return false, fmt.Errorf("FROM: %w", err)
 	}
 	if half != nil {
-		return fmt.Errorf(wordsHalf, half.Name)
+		return false, fmt.Errorf(wordsHalf, half.Name)
 	}
 	if err := c.unused(ctx); err != nil {
-		return err
+		return false, err
 	}
 	was, err := session.Copying(ctx, c.dst)
 	if err != nil {
-		return fmt.Errorf("TO: %w", err)
+		return false, fmt.Errorf("TO: %w", err)
 	}
 	switch {
 	case was == nil:
 		c.state = session.CopyState{From: id, Name: fromName}
-		err = c.empty(ctx)
+		if err = c.empty(ctx); err != nil {
+			// A run that was cut behind its last step has left a whole copy.
+			if same, serr := c.same(ctx); serr == nil && same {
+				return true, nil
+			}
+		}
 	case was.From != id:
 		err = fmt.Errorf(wordsOther, was.Name)
 	default:
 		c.state = *was
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := session.MarkCopy(ctx, c.dst, &c.state); err != nil {
-		return fmt.Errorf("TO: %w", err)
+		return false, fmt.Errorf("TO: %w", err)
 	}
 	if err := c.dst.TakeOver(ctx); err != nil {
-		return fmt.Errorf("TO: %w", err)
+		return false, fmt.Errorf("TO: %w", err)
 	}
 	if was != nil {
-		return nil
+		return false, nil
 	}
 	if err := c.empty(ctx); err != nil {
-		return errors.Join(err, session.MarkCopy(ctx, c.dst, nil))
+		return false, errors.Join(err, session.MarkCopy(ctx, c.dst, nil))
 	}
-	return nil
+	return false, nil
 }
 
 // unused refuses a source that a gateway works on. SQLite's lock has told; over

@@ -92,8 +92,23 @@ func TestCopyThereAndBack(t *testing.T) {
 		for _, v := range storetest.Check(t.Context(), back, nil) {
 			t.Errorf("invariant: %s", v)
 		}
+		// Once more it is whole already; where something is other it is another store.
+		done, err := store.CopyArchive(t.Context(), first.(session.Archive), there.(session.Archive), "from", "to")
+		if err != nil || done.Sessions != int64(len(states)) || done.Rows < 150 {
+			t.Errorf("a copy onto its copy: %+v, %v", done, err)
+		}
+		same(t, there, first)
+		if err := there.PutDoc(t.Context(), "newer", 0, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
 		if err := move(t.Context(), first, there); err == nil || !strings.Contains(err.Error(), "is not empty") {
-			t.Errorf("a copy onto a copy: %v", err)
+			t.Errorf("a copy onto a store that goes on: %v", err)
+		}
+		if _, err := back.Post(t.Context(), session.Post{Key: session.Key{Platform: "test", Chat: "newer"}, Title: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(t.Context(), first, back); err == nil || !strings.Contains(err.Error(), "is not empty") {
+			t.Errorf("a copy onto a store with another session: %v", err)
 		}
 	})
 }

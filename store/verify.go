@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -49,6 +50,45 @@ func (c *copier) verify(ctx context.Context, before session.Stats) error {
 		return fmt.Errorf(wordsMoved, "what is counted")
 	}
 	return nil
+}
+
+// same reports whether the target holds what the source does, and nothing else. It
+// writes nothing.
+func (c *copier) same(ctx context.Context) (bool, error) {
+	differ := errors.New("they differ")
+	c.done = Copied{}
+	err := eachLane(ctx, c.src, "", func(l session.Lane) error {
+		what, err := c.differs(ctx, l.Key)
+		if err == nil && what != "" {
+			err = differ
+		}
+		return err
+	})
+	if err == nil {
+		err = eachLane(ctx, c.dst, "", func(l session.Lane) error {
+			has, err := c.src.Load(ctx, l.Key)
+			if err == nil && !has.Exists {
+				err = differ
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = c.compareDocs(ctx)
+	}
+	if err != nil {
+		c.done = Copied{}
+		if errors.Is(err, differ) {
+			err = nil
+		}
+		return false, err
+	}
+	a, err := c.src.Stats(ctx)
+	if err != nil {
+		return false, err
+	}
+	b, err := c.dst.Stats(ctx)
+	return err == nil && a == b, err
 }
 
 // prune removes lanes of the target that the source has no more.
