@@ -119,7 +119,7 @@ func TestSigns(t *testing.T) {
 			want  string
 		}{
 			{session.FatePending, "👀"}, {session.FateQueued, "😴"}, {session.FateHeld, "😴"}, {session.FateAttached, "😴"},
-			{session.FateSteered, "✍️"}, {session.FateAnswered, "👍"}, {session.FateDropped, "👎"}, {session.FateFailed, "💔"}, {session.FateStopped, "💔"},
+			{session.FateSteered, "✍️"}, {session.FateAnswered, "👍"}, {session.FateDropped, "👎"}, {session.FateFailed, "💔"}, {session.FateStopped, "🫡"},
 		} {
 			if c.state == session.FateAnswered {
 				w.stop()
@@ -149,6 +149,20 @@ func TestSigns(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// No two states look alike, but those that wait; words begin with the same sign.
+func TestSignsDiffer(t *testing.T) {
+	of := map[string]session.FateState{}
+	for state, sign := range reactions {
+		if other, ok := of[sign]; ok && !(state.Waits() && other.Waits()) {
+			t.Errorf("%s and %s are both %s", state, other, sign)
+		}
+		of[sign] = state
+		if words := wordsState(state, 1); !strings.HasPrefix(words, sign+" ") {
+			t.Errorf("%s is %q in words; want it to begin with %s", state, words, sign)
+		}
+	}
 }
 
 // Where reactions are refused, one silent message lists what waits; it is

@@ -11,8 +11,7 @@ import (
 )
 
 // reactions are the signs of states: one each, no two alike but queued and
-// held, which both wait, and failed and stopped, which both ended without an
-// answer. States without one change nothing.
+// held, which both wait. States without one change nothing.
 var reactions = map[session.FateState]string{
 	session.FatePending:  "👀",
 	session.FateQueued:   "😴",
@@ -21,7 +20,7 @@ var reactions = map[session.FateState]string{
 	session.FateAnswered: "👍",
 	session.FateDropped:  "👎",
 	session.FateFailed:   "💔",
-	session.FateStopped:  "💔",
+	session.FateStopped:  "🫡",
 }
 
 // noSignsFor is how long a refused reaction keeps others from being tried.

@@ -85,7 +85,7 @@ func wordsState(state session.FateState, step int) string {
 	case session.FateFailed:
 		return "💔 failed"
 	case session.FateStopped:
-		return "💔 stopped"
+		return "🫡 stopped"
 	}
 	return bubble.Fate(state, step)
 }
