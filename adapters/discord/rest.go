@@ -150,6 +150,17 @@ func (a *Adapter) call(ctx context.Context, method, path, bucket string, body, o
 	})
 }
 
+// Username asks who the token belongs to; the error is ErrToken when it is
+// nobody's.
+func (a *Adapter) Username(ctx context.Context) (string, error) {
+	var me user
+	err := a.call(ctx, http.MethodGet, "users/@me", "me", nil, &me)
+	if e, ok := errors.AsType[*apiError](err); ok && e.status == http.StatusUnauthorized {
+		return "", ErrToken
+	}
+	return me.Username, err
+}
+
 // exchange is call with a request of the caller's, which gets within to be done.
 func (a *Adapter) exchange(ctx context.Context, method, bucket string, within time.Duration, out any, request func(context.Context) ([]byte, error)) error {
 	what := method + " " + strings.TrimRight(bucket, ":0123456789")

@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
 	"coxswain/loop"
 	"coxswain/session"
@@ -56,7 +56,7 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 	if c.Platforms.Discord.Token == "" {
 		fmt.Fprintf(w, "off   %-10s no token (DISCORD_BOT_TOKEN)\n", "discord")
 	} else {
-		good, err := checkDiscord(ctx, c)
+		good, err := checkDiscord(ctx, c, log)
 		line("discord", err, good)
 	}
 	for _, l := range []struct{ name, addr string }{{"web", c.Platforms.Web.Listen}, {"ops", c.Ops.Listen}} {
@@ -141,33 +141,22 @@ func checkTelegram(ctx context.Context, c Config, log *slog.Logger) (string, err
 	return "", fmt.Errorf("%w; check platforms.telegram.api_url (%s) and the network", err, c.Platforms.Telegram.APIURL)
 }
 
-// checkDiscord asks who the token belongs to.
-func checkDiscord(ctx context.Context, c Config) (string, error) {
+// checkDiscord asks who the token belongs to, as the adapter asks everything.
+func checkDiscord(ctx context.Context, c Config, log *slog.Logger) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, checkTime)
 	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Platforms.Discord.APIURL, "/")+"/api/v10/users/@me", nil)
+	a, err := discord.New(discord.Options{
+		Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,
+		Door: closedDoor{}, Docs: noDocs{}, Save: noSave, Log: log,
+	})
 	if err != nil {
-		return "", fmt.Errorf("platforms.discord.api_url: %w", err)
+		return "", err
 	}
-	req.Header.Set("Authorization", "Bot "+string(c.Platforms.Discord.Token))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("%w; check platforms.discord.api_url (%s) and the network", err, c.Platforms.Discord.APIURL)
+	name, err := a.Username(ctx)
+	if err == nil || errors.Is(err, discord.ErrToken) {
+		return name, err
 	}
-	defer resp.Body.Close()
-	var me struct {
-		Username string `json:"username"`
-	}
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized:
-		return "", errors.New("the token is refused; make a new one in the developer portal and set platforms.discord.token")
-	case resp.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the API answers %s; try again in a minute", resp.Status)
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&me); err != nil {
-		return "", fmt.Errorf("platforms.discord.api_url (%s) is not Discord's: %w", c.Platforms.Discord.APIURL, err)
-	}
-	return me.Username, nil
+	return "", fmt.Errorf("%w; check platforms.discord.api_url (%s) and the network", err, c.Platforms.Discord.APIURL)
 }
 
 // checkPort reports whether the port is free, or held by our own gateway.

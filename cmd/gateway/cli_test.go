@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"coxswain/discordtest"
 	"coxswain/session"
 	"coxswain/steer"
 	"coxswain/store/redis/redistest"
@@ -339,6 +341,33 @@ func TestCheckProfiles(t *testing.T) {
 		if want == "" && (code != 0 || !strings.Contains(out, "ok    config")) || want != "" && (code != 1 || !strings.Contains(out, "FAIL  config") || !strings.Contains(out, want)) {
 			t.Errorf("%s: exit %d: %s%s", conf, code, out, stderr)
 		}
+	}
+}
+
+// TestCheckDiscord: it is asked as Discord wants to be asked, and says whose the
+// token is, or that it is nobody's.
+func TestCheckDiscord(t *testing.T) {
+	workIn(t)
+	dc := discordtest.New()
+	url, stop := dc.Start()
+	defer stop()
+	check := func(token, api string) (int, string) {
+		writeConfig(t, fmt.Sprintf("ops: {listen: \"\"}\nplatforms: {web: {listen: \"\"}, discord: {token: %q, api_url: %q, admins: [\"7\"]}}\n", token, api))
+		code, out, _ := shell(t, "check")
+		return code, out
+	}
+	if code, out := check(discordtest.Token, url); code != 0 || !strings.Contains(out, "ok    discord    "+discordtest.Username) {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if p := dc.Problems(); len(p) > 0 {
+		t.Errorf("Discord would have forgiven: %q", p)
+	}
+	if code, out := check("NzAwMDAwMDAwMDAwMDAwMDAwMQ.bad.token", url); code != 1 || !strings.Contains(out, "refused the token") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	nobody := "http://" + freePort(t)
+	if code, out := check(discordtest.Token, nobody); code != 1 || !strings.Contains(out, "platforms.discord.api_url ("+nobody+")") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 }
 
