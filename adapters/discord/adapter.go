@@ -48,6 +48,9 @@ type Docs interface {
 type Command struct {
 	Name  string // without the slash; names Discord does not take are left out
 	Short string // one line
+	// Args is what stands behind it in a usage line: TEXT, [queue|interrupt|steer];
+	// in brackets it may be left out. Empty = nothing.
+	Args string
 }
 
 // Options are what an Adapter needs. Token, Door, Docs and Save are required.
@@ -80,7 +83,7 @@ type Options struct {
 	// Bots are the ids of bots and webhooks that may speak to the bot, by
 	// mentioning it and at most 20 times a minute; others are not heard.
 	Bots []string
-	// Commands are registered as slash commands, each with one optional text.
+	// Commands are registered as slash commands; what follows one is one text.
 	Commands []Command
 	// RequireMention: in guild channels only messages that mention the bot or
 	// reply to it speak to it, and all in threads it opened or was mentioned in.

@@ -14,7 +14,7 @@ import (
 	"coxswain/session"
 )
 
-// optionName is the one option of every slash command.
+// optionName is the one option of slash commands that take something.
 const optionName = "text"
 
 // slashMost is Discord's limit of slash commands.
@@ -43,25 +43,35 @@ var slashName = regexp.MustCompile(`^[-_\p{Ll}\p{N}]{1,32}$`)
 func (a *Adapter) commandList() []slashCommand {
 	var list []slashCommand
 	thread := false
-	add := func(name, short string) {
-		if slashName.MatchString(name) && strings.TrimSpace(short) != "" && len(list) < slashMost {
-			list = append(list, slashCommand{name, cutUnits(short, 100), commandSlash, []slashOption{{3, optionName, wordsOption, false}}})
-			thread = thread || name == threadCommand
+	add := func(c Command) {
+		if slashName.MatchString(c.Name) && strings.TrimSpace(c.Short) != "" && len(list) < slashMost {
+			list = append(list, slashCommand{c.Name, cutUnits(c.Short, 100), commandSlash, optionsOf(c.Args)})
+			thread = thread || c.Name == threadCommand
 		}
 	}
 	for _, c := range a.o.Commands {
-		add(c.Name, c.Short)
+		add(c)
 	}
 	if len(list) == 0 {
 		return nil
 	}
 	if !thread {
-		add(threadCommand, wordsThread)
+		add(Command{threadCommand, wordsThread, "TEXT"})
 	}
 	for _, name := range []string{menuSteer, menuQueue, menuDrop, menuWhy} {
 		list = append(list, slashCommand{Name: name, Type: commandMessage})
 	}
 	return list
+}
+
+// optionsOf gives the option of a command that takes args, none for one that
+// takes nothing.
+func optionsOf(args string) []slashOption {
+	if args = strings.TrimSpace(args); args == "" {
+		return nil
+	}
+	what := strings.Trim(args, "[]")
+	return []slashOption{{3, optionName, cutUnits(wordsOption(what), 100), what == args}}
 }
 
 // register sets the commands when they are not what was last set: Discord

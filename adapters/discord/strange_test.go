@@ -61,7 +61,7 @@ func TestD4Interactions(t *testing.T) {
 
 // Slash commands are set once for each list, over restarts too.
 func TestCommandsOnlyWhenChanged(t *testing.T) {
-	cmds := []Command{{"stop", "stops the task"}, {"Bad Name", "x"}, {"help", strings.Repeat("x", 300)}}
+	cmds := []Command{{"stop", "stops the task", "[all]"}, {"Bad Name", "x", ""}, {"help", strings.Repeat("x", 300), ""}}
 	play(t, Options{Commands: cmds}, func(w *world) {
 		w.until("stored", func() bool { return w.docs.get("commands") != "" })
 		var list []map[string]any
@@ -81,9 +81,34 @@ func TestCommandsOnlyWhenChanged(t *testing.T) {
 		if n := len(w.api.Calls("PUT", "commands")); n != 1 {
 			t.Errorf("set %d times; want once", n)
 		}
-		again(append(cmds, Command{"new", "a new session"}))
+		again(append(cmds, Command{"new", "a new session", ""}))
 		w.until("set again", func() bool { return len(w.api.Calls("PUT", "commands")) == 2 })
+		cmds[0].Args = "[all|some]" // another list too, though the names are the same
+		again(append(cmds, Command{"new", "a new session", ""}))
+		w.until("set again", func() bool { return len(w.api.Calls("PUT", "commands")) == 3 })
 	})
+}
+
+// A command takes what its usage says: nothing, something, or maybe something.
+func TestCommandOptions(t *testing.T) {
+	w := newWorld(t, Options{Commands: []Command{{"status", "x", ""}, {"busy", "x", "[queue|interrupt|steer]"}, {"steer", "x", "TEXT"},
+		{"jobs", "x", "[kill ID]"}, {"link", "x", "[CODE]"}, {"stop", "x", "[all]"}}})
+	for i, want := range []string{"", "queue, interrupt or steer", "the text!", "kill ID", "the code", "all", "the text!"} {
+		c := w.a.commandList()[i]
+		got := ""
+		for _, o := range c.Options {
+			got += o.Description
+			if o.Name != optionName || o.Type != 3 {
+				t.Errorf("/%s has option %+v", c.Name, o)
+			}
+			if o.Required {
+				got += "!"
+			}
+		}
+		if got != want {
+			t.Errorf("/%s takes %q; want %q", c.Name, got, want)
+		}
+	}
 }
 
 // D15: without the intent the platform stops with words that say what to do.

@@ -22,7 +22,6 @@ const (
 	wordsTooBig     = "the file is over 10 MB: send a smaller one or a link"
 	wordsNotLoaded  = "the file was not loaded"
 	wordsForwarded  = "a forwarded message"
-	wordsOption     = "what to do with it"
 	wordsNothing    = "✓ nothing waits"
 	wordsListHead   = "What became of your messages:"
 	wordsEarlier    = "an earlier message"
@@ -55,6 +54,20 @@ func wordsGuildGone(outage bool) string {
 		return "a server is out: what belongs to it is kept"
 	}
 	return "the bot was thrown out of a server: nothing is sent there any more"
+}
+
+// wordsOption says what a slash command takes, of its usage: TEXT, queue|steer,
+// kill ID.
+func wordsOption(usage string) string {
+	if usage == strings.ToUpper(usage) {
+		return "the " + strings.ToLower(usage)
+	}
+	choices := strings.Split(usage, "|")
+	last := len(choices) - 1
+	if last == 0 {
+		return usage
+	}
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
 // wordsEcho shows everybody what a slash command asked for.

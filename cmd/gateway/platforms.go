@@ -89,7 +89,7 @@ func (p *parts) onDiscord(c Config) error {
 	p.connects = p.hub.Seat("discord:" + id + ":0") // of one shard
 	var slash []discord.Command
 	for _, cmd := range session.Commands() {
-		slash = append(slash, discord.Command{Name: cmd.Name, Short: cmd.Help})
+		slash = append(slash, discord.Command{Name: cmd.Name, Short: cmd.Help, Args: cmd.Args})
 	}
 	p.discord, err = discord.New(discord.Options{
 		Seat: sitOn(p.connects), Token: func() string { return string(c.Platforms.Discord.Token) }, APIURL: c.Platforms.Discord.APIURL,

@@ -123,6 +123,8 @@ func roam(t *testing.T, url string) {
 	}
 
 	waitFor(t, func() bool { return dc.Connected() > 0 })
+	// Slash commands say what they take.
+	waitFor(t, func() bool { return strings.Contains(string(dc.Commands()), `"queue, interrupt or steer"`) })
 	tg.Say(alice, alice, "hello")
 	until("answered on Telegram", telegram, "Answered: hello")
 	dc.Say(annDM, annID, "hello there")
