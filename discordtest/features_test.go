@@ -88,6 +88,19 @@ func TestInteractionClock(t *testing.T) {
 	if status, _ := do(t, "DELETE", hook+b+"/messages/@original", ""); status != 204 || !s.Dismissed(b) {
 		t.Errorf("dismiss: %d", status)
 	}
+	// The first message behind an ack is the answer that is thought about, seen by
+	// whom the ack said; only once that is gone it may be seen by others.
+	alone := `{"content":"alone","flags":64,"allowed_mentions":{"parse":[]}}`
+	c := s.Slash("1", "7", "stop", "")
+	act(c, `{"type":5}`)
+	do(t, "POST", hook+c, alone)
+	if all := s.Messages("1"); len(all) != 1 || len(s.Private(c)) != 0 {
+		t.Errorf("all see %v, one sees %v; want it seen as the ack said", all, s.Private(c))
+	}
+	do(t, "POST", hook+b, alone)
+	if p := s.Private(b); len(p) != 1 || len(s.Messages("1")) != 1 {
+		t.Errorf("one sees %v", p)
+	}
 }
 
 func TestThreads(t *testing.T) {

@@ -276,6 +276,8 @@ func (s *Server) webhookLocked(method, token string, rest []string, data []byte)
 	}
 	original := len(rest) == 2 && rest[0] == "messages" && rest[1] == "@original"
 	switch {
+	case method == "POST" && len(rest) == 0 && !i.gone && i.original != nil && i.original.Flags&flagLoading != 0:
+		return s.answerLocked(i, &q), nil // the first one is what is thought about, and seen by whom that is
 	case method == "POST" && len(rest) == 0:
 		m := &Message{ID: s.idLocked(), Channel: i.channel, Author: botUser, Type: 20, Content: *q.Content, Components: q.Components, Flags: q.Flags, asked: i}
 		return s.listedLocked(i, m), nil

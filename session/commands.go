@@ -239,7 +239,7 @@ func (h *Hub) cmdNew(ctx context.Context, p Principal, m Message, _ string) erro
 		}
 	}
 	text, buttons := heldList(textNew, after.Slot, after)
-	return h.reply(ctx, m, text, buttons...)
+	return h.announce(ctx, m, text, buttons...)
 }
 
 func (h *Hub) cmdBusy(ctx context.Context, p Principal, m Message, args string) error {
@@ -259,7 +259,7 @@ func (h *Hub) cmdBusy(ctx context.Context, p Principal, m Message, args string) 
 	}
 	prefs := decodePrefs(lane.Prefs)
 	prefs.Mode = mode.String()
-	return h.post(ctx, m, textMode(mode, true), Post{Prefs: mustJSON(prefs)})
+	return h.post(ctx, m, Outgoing{Markdown: textMode(mode, true)}, Post{Prefs: mustJSON(prefs)})
 }
 
 func (h *Hub) cmdStop(ctx context.Context, p Principal, m Message, args string) error {
@@ -376,5 +376,5 @@ func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) e
 	if !done {
 		return h.reply(ctx, m, textNotPending)
 	}
-	return h.reply(ctx, m, textDropped)
+	return h.announce(ctx, m, textDropped)
 }

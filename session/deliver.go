@@ -149,7 +149,7 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 		}
 	}
 	r.Want = want
-	r.Full = h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, ReplyTo: m.ID, Silent: true}, 0, "full:"+m.Dedupe)
+	r.Full = h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, ReplyTo: m.ID, Silent: true, Interaction: m.Interaction, Alone: true}, 0, "full:"+m.Dedupe)
 	if r.Data = encodeInput(in); len(r.Data) > EntryMaxBytes {
 		return h.reply(ctx, m, textTooLong)
 	}

@@ -321,19 +321,24 @@ func (h *Hub) note(ctx context.Context, what string, err error) {
 }
 
 // reply stores a command's answer for sending; dedupe makes a redelivered
-// command answer once (I2, I9).
+// command answer once (I2, I9). It concerns only who asked.
 func (h *Hub) reply(ctx context.Context, m Message, text string, buttons ...Button) error {
-	return h.post(ctx, m, text, Post{}, buttons...)
+	return h.post(ctx, m, Outgoing{Markdown: text, Buttons: buttons, Alone: true}, Post{})
 }
 
-// post stores p with text as its answer. Nothing is stored twice.
-func (h *Hub) post(ctx context.Context, m Message, text string, p Post, buttons ...Button) error {
+// announce is reply with what others in the chat must see too: that something
+// has changed for them.
+func (h *Hub) announce(ctx context.Context, m Message, text string, buttons ...Button) error {
+	return h.post(ctx, m, Outgoing{Markdown: text, Buttons: buttons}, Post{})
+}
+
+// post stores p with o as its answer. Nothing is stored twice.
+func (h *Hub) post(ctx context.Context, m Message, o Outgoing, p Post) error {
 	p.Key = m.Key
 	p.Dedupe = "r:" + m.Dedupe
-	if text != "" {
-		p.Outs = h.parts(Outgoing{
-			Key: m.Key, Kind: PartReply, Markdown: text, Buttons: buttons, Silent: true, ReplyTo: replyTo(m), Interaction: m.Interaction,
-		}, 0, "r:"+m.Dedupe)
+	if o.Markdown != "" {
+		o.Key, o.Kind, o.Silent, o.ReplyTo, o.Interaction = m.Key, PartReply, true, replyTo(m), m.Interaction
+		p.Outs = h.parts(o, 0, "r:"+m.Dedupe)
 	}
 	_, err := h.Store.Post(ctx, p)
 	if err != nil {

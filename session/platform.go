@@ -95,7 +95,10 @@ type Outgoing struct {
 	// Interaction is Message.Interaction of the press or slash command that is
 	// answered, empty = none: a platform may show the answer to its asker alone.
 	Interaction string
-	Files       []File // only for a FileSender
+	// Alone says that it concerns only who asked: a refusal, usage, a list. A
+	// platform may keep it from others who see the chat.
+	Alone bool
+	Files []File // only for a FileSender
 }
 
 // A Button is one choice under a message. Data comes back as Message.Button;

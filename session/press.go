@@ -185,7 +185,7 @@ func (h *Hub) gone(ctx context.Context, m, at Message, ticket int64, done string
 	case done == "":
 		return nil
 	}
-	return h.reply(ctx, m, done)
+	return h.announce(ctx, m, done)
 }
 
 // asideJob is the name of the stored job that is a question beside the turn.

@@ -196,7 +196,7 @@ func (h *Hub) resumed(ctx context.Context, w Message, c *chatRoute) error {
 			return err
 		}
 	}
-	if err := h.reply(ctx, w.to(lane), textResumed(l)); err != nil {
+	if err := h.announce(ctx, w.to(lane), textResumed(l)); err != nil {
 		return err
 	}
 	h.nudge(lane, nil) // it shows itself where it lives now

@@ -226,7 +226,7 @@ func (h *Hub) killJob(ctx context.Context, p Principal, m Message, lane Lane, id
 				return fmt.Errorf("store ended job: %w", err)
 			}
 		}
-		return h.reply(ctx, m, fmt.Sprintf("Job %s is being ended.", CleanLine(id, 20)))
+		return h.announce(ctx, m, fmt.Sprintf("Job %s is being ended.", CleanLine(id, 20)))
 	}
 	return h.reply(ctx, m, textNoJobs)
 }

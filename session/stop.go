@@ -55,7 +55,7 @@ func (h *Hub) stop(ctx context.Context, p Principal, m Message, drop bool) error
 		h.Outbox.Sign(m.Key, Fate{Ticket: e.Ticket, Msgs: e.Msgs, State: state, Waited: true})
 	}
 	text, buttons := stoppedAnswer(s, lane, drop, jobs)
-	return h.reply(ctx, m, text, buttons...)
+	return h.announce(ctx, m, text, buttons...)
 }
 
 // stopLate is how old a /stop may be before it counts as one from a backlog.

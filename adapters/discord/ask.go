@@ -29,6 +29,7 @@ type ask struct {
 	id, token, app string
 	user           string
 	began          time.Time
+	dm             bool   // in a private chat: answers are plain messages there
 	private        bool   // only who asked sees the answers
 	press          bool   // its first answer would be the message with the button
 	echo           string // what it asked for
@@ -40,6 +41,7 @@ type ask struct {
 
 	mu   sync.Mutex // held over calls: they go one after another
 	used bool       // the first answer says something, or is no more
+	told bool       // it says what the hub answered: no state is put in its place
 	dead bool       // its token works no more
 	till time.Time  // nor does it from then on
 }
@@ -101,9 +103,10 @@ func (a *Adapter) answer(ctx context.Context, p payload, nonce string) (id strin
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fresh() {
-		id, first, err := a.say(ctx, k, p.Text, p.Rows)
+		id, first, err := a.say(ctx, k, p.Text, p.Rows, p.Alone)
 		switch {
 		case err == nil:
+			k.told = k.told || first
 			return id, true, nil
 		case !k.dead && first:
 			return "", true, sendError(err, time.Now()) // changing it again does no harm
@@ -111,7 +114,7 @@ func (a *Adapter) answer(ctx context.Context, p payload, nonce string) (id strin
 			return "", true, sendError(err, time.Time{})
 		}
 	}
-	if !k.private {
+	if k.dm || !k.private && !p.Alone {
 		return "", false, nil
 	}
 	dm, err := a.dmOf(ctx, k.user)
@@ -128,23 +131,44 @@ func (a *Adapter) answer(ctx context.Context, p payload, nonce string) (id strin
 }
 
 // say puts a text into the first answer, or into one more if that says something
-// already. Call it with k.mu held.
-func (a *Adapter) say(ctx context.Context, k *ask, text string, rows []row) (id string, first bool, err error) {
+// already. Who sees the first answer was decided with the ack: what is for who
+// asked alone, where all see that something is thought about, takes its place, and
+// what all are to see comes behind that. Call it with k.mu held.
+func (a *Adapter) say(ctx context.Context, k *ask, text string, rows []row, alone bool) (id string, first bool, err error) {
+	alone = (alone || k.private) && !k.dm
+	if alone && !k.private && !k.used {
+		if err := a.dismiss(ctx, k); err != nil {
+			return "", true, err
+		}
+	}
 	body := outMessage{Content: text, Mentions: nobody}
 	if len(rows) > 0 {
 		body.Components = rows
 	}
 	method, path := http.MethodPatch, "/messages/@original"
 	if first = !k.used && !k.press; !first {
-		method, path, body.Flags = http.MethodPost, "", flagEphemeral // it concerns who asked
+		if method, path = http.MethodPost, ""; alone {
+			body.Flags = flagEphemeral
+		}
 	}
 	id, err = a.hook(ctx, k, method, path, body)
-	if err == nil && first {
-		if k.used = true; !k.private {
+	if err == nil {
+		k.used = k.used || first
+		if !alone && !k.press && k.msg.Load() == nil {
 			k.msg.Store(&id)
 		}
 	}
 	return id, first, err
+}
+
+// dismiss takes the first answer away. Call it with k.mu held.
+func (a *Adapter) dismiss(ctx context.Context, k *ask) error {
+	_, err := a.hook(ctx, k, http.MethodDelete, "/messages/@original", nil)
+	if codeOf(err) == codeUnknownMessage {
+		err = nil // it is gone already
+	}
+	k.used = k.used || err == nil
+	return err
 }
 
 // hook makes a call with the interaction's token.
@@ -175,13 +199,13 @@ func (a *Adapter) echo(ctx context.Context, id string, f session.Fate) (msg stri
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.private && k.fresh():
+	case k.private && k.fresh() && !k.told:
 		body := outMessage{Content: wordsState(f.State, f.Step), Mentions: nobody}
 		if _, err = a.hook(ctx, k, http.MethodPatch, "/messages/@original", body); err == nil {
 			k.used = true
 		}
-	case !k.private && !k.used && k.fresh():
-		_, _, err = a.say(ctx, k, wordsEcho(k.echo), nil)
+	case !k.private && k.msg.Load() == nil && k.fresh():
+		_, _, err = a.say(ctx, k, wordsEcho(k.echo), nil, false)
 	}
 	if k.dead {
 		err = nil
@@ -192,11 +216,11 @@ func (a *Adapter) echo(ctx context.Context, id string, f session.Fate) (msg stri
 	return "", err
 }
 
-// finish ends the sign that an answer is being thought about. In a private chat
-// the answer is a message, so that it stays; elsewhere nothing may have come of
-// it: somebody may not talk here, or it came twice.
-func (a *Adapter) finish(ctx context.Context, k *ask, private bool) {
-	if !k.taken(ctx) || !private && !pause(ctx, a.timing.grace) {
+// finish ends the sign that an answer is being thought about, when none came:
+// somebody may not talk here, it came twice, or it takes long. In a private chat
+// what was asked for is shown then, above the answer.
+func (a *Adapter) finish(ctx context.Context, k *ask) {
+	if !k.taken(ctx) || !pause(ctx, a.timing.grace) {
 		return
 	}
 	k.mu.Lock()
@@ -205,10 +229,10 @@ func (a *Adapter) finish(ctx context.Context, k *ask, private bool) {
 		return
 	}
 	var err error
-	if private {
-		_, _, err = a.say(ctx, k, wordsEcho(k.echo), nil)
-	} else if _, err = a.hook(ctx, k, http.MethodDelete, "/messages/@original", nil); err == nil {
-		k.used = true
+	if k.dm && k.echo != "" {
+		_, _, err = a.say(ctx, k, wordsEcho(k.echo), nil, false)
+	} else {
+		err = a.dismiss(ctx, k)
 	}
 	if err != nil {
 		a.log.Debug("interaction not completed", "err", err)

@@ -174,7 +174,7 @@ func (a *Adapter) threadForAsk(ctx context.Context, k *ask, i *interaction, m *s
 		return
 	}
 	k.mu.Lock()
-	id, _, err := a.say(ctx, k, wordsEcho(text), nil)
+	id, _, err := a.say(ctx, k, wordsEcho(text), nil, false)
 	k.mu.Unlock()
 	if err != nil || k.private {
 		a.log.Debug("thread not opened", "err", err)

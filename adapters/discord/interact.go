@@ -19,8 +19,9 @@ const (
 	ackDeferredUpdate = 6
 )
 
-// everybodys are the slash commands whose answers concern everybody in a
-// channel; those of all others are seen by who asked alone.
+// everybodys are the slash commands whose answers may concern everybody in a
+// channel; those of all others are seen by who asked alone. That is decided before
+// the hub is asked, which says it of each answer (session.Outgoing.Alone).
 var everybodys = []string{"stop", "new", "busy", "steer", "queue", "interrupt", threadCommand, "undo", "retry", "compact", "resume", "title"}
 
 // takeInteraction answers an interaction from the socket's path, before any
@@ -69,7 +70,7 @@ func (l *link) takeInteraction(i *interaction) {
 			}
 		}
 		if !k.press {
-			l.flight.goBeside(func(ctx context.Context) { a.finish(ctx, k, i.GuildID == "") })
+			l.flight.goBeside(func(ctx context.Context) { a.finish(ctx, k) })
 		}
 	})
 }
@@ -81,16 +82,16 @@ func (a *Adapter) askFor(i *interaction) *ask {
 		return nil
 	}
 	now := time.Now()
-	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: now, till: now.Add(tokenTime), acked: make(chan struct{}), echo: i.text()}
+	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: now, till: now.Add(tokenTime), acked: make(chan struct{}), echo: i.text(), dm: i.GuildID == ""}
 	if p := a.app.Load(); k.app == "" && p != nil {
 		k.app = *p
 	}
 	switch {
 	case i.Type == interactionComponent:
-		k.press, k.private = true, true
+		k.press, k.private = true, !k.dm
 	case i.Type != interactionCommand:
 		return nil
-	case i.GuildID != "": // a private chat keeps its answers
+	case !k.dm: // a private chat keeps its answers
 		k.private = i.Data.Type == commandMessage || !slices.Contains(everybodys, i.Data.Name)
 	}
 	return k

@@ -34,9 +34,11 @@ type payload struct {
 	Rows    []row             `json:"rows,omitempty"`
 	Silent  bool              `json:"silent,omitempty"`
 	File    *session.File     `json:"file,omitempty"`
-	// Ask is the interaction it answers, empty = none: then only who asked sees
-	// it, as long as Discord lets it be answered.
+	// Ask is the interaction it answers, empty = none: it is given to who asked, as
+	// long as Discord lets it be answered.
 	Ask string `json:"ask,omitempty"`
+	// Alone says that nobody else is to see it, also where all see what was asked.
+	Alone bool `json:"alone,omitempty"`
 }
 
 type row struct {
@@ -102,13 +104,13 @@ func (a *Adapter) Name() session.PlatformName { return Name }
 // buttons below the last.
 func (a *Adapter) Parts(o session.Outgoing) [][]byte {
 	list := pieces(o.Markdown, o.Silent)
-	if o.Kind == session.PartReply { // a turn's own words are everybody's
+	if o.Kind == session.PartReply || o.Alone { // a turn's own words are everybody's
 		ask := o.Interaction
 		if id, ok := askOf(o.ReplyTo); ok && ask == "" {
 			ask = id
 		}
 		for i := range list {
-			list[i].Ask = ask
+			list[i].Ask, list[i].Alone = ask, o.Alone
 		}
 	}
 	return encode(o, list)
