@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -188,6 +189,9 @@ func (h *Hub) cmdHelp(ctx context.Context, p Principal, m Message, _ string) err
 		b.WriteByte('\n')
 	}
 	b.WriteString("\n" + textHelpTail + "\n" + textHelpSigns + "\n" + textHelpGestures)
+	if own := h.howTo(p, m, "help"); own != "" {
+		b.WriteString("\n" + own)
+	}
 	return h.reply(ctx, m, b.String())
 }
 
@@ -343,7 +347,7 @@ func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) 
 
 func (h *Hub) cmdCancel(ctx context.Context, p Principal, m Message, _ string) error {
 	if m.ReplyTo == "" {
-		return h.reply(ctx, m, textReplyToIt)
+		return h.reply(ctx, m, cmp.Or(h.howTo(p, m, "cancel"), textReplyToIt))
 	}
 	p, at, err := h.replied(ctx, p, m)
 	if err != nil {

@@ -58,6 +58,15 @@ type FileLimiter interface {
 	FileMost(key Key) int64
 }
 
+// A Guide is a platform on which people do in a way of its own what some commands
+// do.
+type Guide interface {
+	// HowTo is a sentence that says how, for a command that acts on a message
+	// ("why", "cancel"); for "help" it is the line that ends /help. Empty = nothing
+	// is different there. It does no I/O.
+	HowTo(command string) string
+}
+
 // A Forgetful platform drops what it remembers of a session that was deleted.
 type Forgetful interface{ Forget(key Key) }
 

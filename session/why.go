@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,7 +10,7 @@ import (
 // cmdWhy tells the life of the message replied to.
 func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) error {
 	if m.ReplyTo == "" {
-		return h.reply(ctx, m, textReplyToIt)
+		return h.reply(ctx, m, cmp.Or(h.howTo(p, m, "why"), textReplyToIt))
 	}
 	_, at, err := h.replied(ctx, p, m)
 	if err != nil {
@@ -33,6 +34,15 @@ func (h *Hub) cmdWhy(ctx context.Context, p Principal, m Message, _ string) erro
 		}
 	}
 	return h.reply(ctx, m, textNoFate)
+}
+
+// howTo is what the platform on which m was written says of a command, if it has
+// a word of its own.
+func (h *Hub) howTo(p Principal, m Message, command string) string {
+	if g, ok := h.platforms[m.written(p).Key.Platform].(Guide); ok {
+		return g.HowTo(command)
+	}
+	return ""
 }
 
 // skippedFor counts the calls that were not started because of a steer: they

@@ -176,7 +176,10 @@ var realTiming = timing{
 	typingAfter: time.Second, typingEvery: 8 * time.Second, bubbleAfter: 3 * time.Second, editEvery: 1500 * time.Millisecond,
 }
 
-var _ session.Platform = (*Adapter)(nil)
+var (
+	_ session.Platform = (*Adapter)(nil)
+	_ session.Guide    = (*Adapter)(nil)
+)
 
 // New makes an adapter; it calls nothing yet.
 func New(o Options) (*Adapter, error) {

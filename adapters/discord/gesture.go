@@ -16,6 +16,21 @@ const (
 	menuWhy   = "What became of this"
 )
 
+var menus = []string{menuSteer, menuQueue, menuDrop, menuWhy}
+
+// HowTo says where the commands of a message's menu are.
+func (a *Adapter) HowTo(command string) string {
+	switch command {
+	case "why":
+		return wordsApps(menuWhy)
+	case "cancel":
+		return wordsApps(menuDrop)
+	case "help":
+		return wordsMenus(menus)
+	}
+	return ""
+}
+
 // A waiting is what is known of a message whose input waits: its ticket, and the
 // message as the hub knows it.
 type waiting struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"coxswain/adapters/markup"
 	"coxswain/discordtest"
 	"coxswain/session"
 )
@@ -140,6 +141,23 @@ func TestMessageCommands(t *testing.T) {
 			t.Errorf("everybody saw %q", got)
 		}
 	})
+}
+
+// A slash command cannot reply to a message: people are told of the menu, whose
+// commands stand there as Discord shows them, in one line each.
+func TestHowTo(t *testing.T) {
+	w := newWorld(t, Options{})
+	for command, named := range map[string][]string{"why": {menuWhy}, "cancel": {menuDrop}, "help": menus, "status": nil} {
+		got := w.a.HowTo(command)
+		if (got == "") != (named == nil) || markup.Units(got) > 120 || named != nil && !strings.Contains(got, "Apps") {
+			t.Errorf("/%s: %q", command, got)
+		}
+		for _, name := range named {
+			if !strings.Contains(got, "“"+name+"”") {
+				t.Errorf("/%s: %q does not name %s", command, got, name)
+			}
+		}
+	}
 }
 
 // A private command that becomes an input says its state to who asked; one of

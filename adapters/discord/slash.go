@@ -58,7 +58,7 @@ func (a *Adapter) commandList() []slashCommand {
 	if !thread {
 		add(Command{threadCommand, wordsThread, "TEXT"})
 	}
-	for _, name := range []string{menuSteer, menuQueue, menuDrop, menuWhy} {
+	for _, name := range menus {
 		list = append(list, slashCommand{Name: name, Type: commandMessage})
 	}
 	return list

@@ -70,6 +70,16 @@ func wordsOption(usage string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
+// wordsApps says where a command of a message's menu is: a slash command replies
+// to nothing.
+func wordsApps(menu string) string {
+	return "Hold or right-click the message you mean, then: Apps → “" + menu + "”."
+}
+
+func wordsMenus(menus []string) string {
+	return "On a message (hold or right-click it, then Apps): “" + strings.Join(menus, "”, “") + "”."
+}
+
 // wordsEcho shows everybody what a slash command asked for.
 func wordsEcho(text string) string {
 	if text == "" {
