@@ -138,6 +138,11 @@ func distance(a, b string) int {
 
 func explicit(mode steer.Mode) func(*Hub, context.Context, Principal, Message, string) error {
 	return func(h *Hub, ctx context.Context, p Principal, m Message, args string) error {
+		if m.MsgDedupe != "" {
+			if done, err := h.again(ctx, p, m, mode); done || err != nil {
+				return err
+			}
+		}
 		if args == "" && len(m.Attachments) == 0 {
 			return h.reply(ctx, m, textUsage(h.commands[mode.String()]))
 		}

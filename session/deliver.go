@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -128,7 +129,7 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 		lane.Turn = 0 // stopped: what is written now is not of that turn
 	}
 	r := Accept{
-		Key: m.Key, Dedupe: m.Dedupe, Turn: lane.Turn, Author: p.ID, Msg: m.ID,
+		Key: m.Key, Dedupe: cmp.Or(m.MsgDedupe, m.Dedupe), Turn: lane.Turn, Author: p.ID, Msg: m.ID,
 		Group: m.Group, Open: m.OpenFor, Append: m.Group != "", Title: CleanLine(m.Text, 60), Fate: FateAccepted,
 	}
 	say := ""
@@ -156,6 +157,9 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 	a, err := h.Store.Accept(ctx, r)
 	if err != nil {
 		return fmt.Errorf("store message: %w", err)
+	}
+	if m.MsgDedupe != "" && a.Outcome == AcceptDup {
+		return h.takenBefore(ctx, m, r, a, say)
 	}
 	return h.accepted(ctx, m, r, a, say)
 }

@@ -16,7 +16,11 @@ type Message struct {
 	// Dedupe is the platform identity of the event, unique in the key's lane:
 	// m:<chat>:<msg>, e:<chat>:<msg>:<date>:<hash>, i:<interaction>, u:<update>
 	// (I2).
-	Dedupe      string
+	Dedupe string
+	// MsgDedupe is the mark of the message ID itself, if the event is a command that
+	// was used on it: what that makes is this message, as if it had spoken to the
+	// bot. Empty = the event is the message.
+	MsgDedupe   string
 	Text        string // what the person wrote; a command keeps its slash
 	Forwarded   string // not empty: forwarded text of this origin, data and never a command (T7)
 	Quote       string // the quoted text of the message replied to

@@ -62,6 +62,11 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 	if entry == nil {
 		return h.gone(ctx, m, m, n, "")
 	}
+	return h.change(ctx, p, m, lane, *entry, verb)
+}
+
+// change does to an entry what a button's verb says.
+func (h *Hub) change(ctx context.Context, p Principal, m Message, lane Lane, entry Entry, verb string) (err error) {
 	own := entry.Author == p.ID || p.Admin
 	owner := lane.Turn != 0 && h.maySteer(lane.Owner, p.ID, p.Admin)
 	var done bool
@@ -70,24 +75,24 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 		if !own {
 			return h.reply(ctx, m, textNotYours)
 		}
-		done, err = h.drop(ctx, m, *entry)
+		done, err = h.drop(ctx, m, entry)
 	case "run", "queue":
 		if !own {
 			return h.reply(ctx, m, textNotYours)
 		}
-		done, err = h.reroute(ctx, m, lane, *entry, steer.Queue)
+		done, err = h.reroute(ctx, m, lane, entry, steer.Queue)
 	case "now":
 		// The owner lets another's message in; nobody steers a foreign turn.
 		if !owner {
 			return h.reply(ctx, m, textNotSteer)
 		}
-		if decodeInput(*entry).Retry != 0 {
+		if decodeInput(entry).Retry != 0 {
 			return h.reply(ctx, m, textExpired)
 		}
-		if len(decodeInput(*entry).text()) > SteerMaxBytes {
+		if len(decodeInput(entry).text()) > SteerMaxBytes {
 			return h.reply(ctx, m, textLongSteer)
 		}
-		done, err = h.reroute(ctx, m, lane, *entry, steer.Steer)
+		done, err = h.reroute(ctx, m, lane, entry, steer.Steer)
 	default:
 		return h.reply(ctx, m, textExpired)
 	}

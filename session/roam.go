@@ -95,6 +95,11 @@ func (h *Hub) in(ctx context.Context, p Principal, m Message) (_ Principal, _ Me
 			return p, m, false, err
 		}
 	}
+	if m.MsgDedupe != "" {
+		if lane, err = h.tookMessage(ctx, c, m.MsgDedupe); err != nil {
+			return p, m, false, err
+		}
+	}
 	p, m, err = h.inLane(ctx, p, m, lane)
 	return p, m, false, err
 }
@@ -163,6 +168,7 @@ func (m Message) written(p Principal) Message {
 	_, m.ID = origin(lane, m.ID)
 	_, m.ReplyTo = origin(lane, m.ReplyTo)
 	m.Dedupe = strings.TrimPrefix(m.Dedupe, awayPrefix(lane, m.Key))
+	m.MsgDedupe = strings.TrimPrefix(m.MsgDedupe, awayPrefix(lane, m.Key))
 	return m
 }
 
@@ -184,7 +190,7 @@ func awayPrefix(lane, chat Key) string {
 // to makes a written message one of a session that lives in its chat.
 func (m Message) to(lane Key) Message {
 	chat := m.Key
-	m.Key, m.Dedupe = lane, awayDedupe(lane, chat, m.Dedupe)
+	m.Key, m.Dedupe, m.MsgDedupe = lane, awayDedupe(lane, chat, m.Dedupe), awayDedupe(lane, chat, m.MsgDedupe)
 	if lane.own() != chat {
 		m.ID, m.ReplyTo = awayID(chat, m.ID), awayID(chat, m.ReplyTo)
 	}

@@ -129,6 +129,7 @@ type Adapter struct {
 	spoke    recent[string] // who spoke to the bot last, by channel
 	asks     recent[*ask]
 	waits    recent[waiting] // by message
+	menus    recent[string]  // asks of commands used on messages, by message
 	loops    loopguard.Guard
 	noSigns  marks
 	lost     firsts

@@ -32,6 +32,7 @@ type ask struct {
 	dm             bool   // in a private chat: answers are plain messages there
 	private        bool   // only who asked sees the answers
 	press          bool   // its first answer would be the message with the button
+	menu           bool   // of a command that was used on a message
 	echo           string // what it asked for
 
 	acked chan struct{} // closed when it is known whether Discord took the ack
@@ -41,13 +42,16 @@ type ask struct {
 
 	mu   sync.Mutex // held over calls: they go one after another
 	used bool       // the first answer says something, or is no more
-	told bool       // it says what the hub answered: no state is put in its place
+	told bool       // it says what the hub answered, or is no more: no state is put there
 	dead bool       // its token works no more
 	till time.Time  // nor does it from then on
 }
 
 // askMark begins the id of a message that is none: a slash command's.
 const askMark = "i"
+
+// askDedupe is the dedupe mark of an interaction.
+func askDedupe(id string) string { return "i:" + id }
 
 // askOf gives the interaction that such an id stands for.
 func askOf(id session.MessageID) (string, bool) {
@@ -167,7 +171,9 @@ func (a *Adapter) dismiss(ctx context.Context, k *ask) error {
 	if codeOf(err) == codeUnknownMessage {
 		err = nil // it is gone already
 	}
-	k.used = k.used || err == nil
+	if err == nil {
+		k.used, k.told = true, true
+	}
 	return err
 }
 
@@ -189,8 +195,8 @@ func (a *Adapter) hook(ctx context.Context, k *ask, method, path string, body an
 }
 
 // echo shows what became of a slash command's input. Everybody's shows what it
-// asked for, once, and gives that message: signs are put on it. A private one
-// says the state in words.
+// asked for, once, and gives that message: signs are put on it. A private one, and
+// that of a command used on a message, says the state in words.
 func (a *Adapter) echo(ctx context.Context, id string, f session.Fate) (msg string, err error) {
 	k, ok := a.asks.get(id)
 	if !ok || !k.taken(ctx) {
@@ -199,12 +205,12 @@ func (a *Adapter) echo(ctx context.Context, id string, f session.Fate) (msg stri
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.private && k.fresh() && !k.told:
+	case (k.private || k.menu) && k.fresh() && !k.told:
 		body := outMessage{Content: wordsState(f.State, f.Step), Mentions: nobody}
 		if _, err = a.hook(ctx, k, http.MethodPatch, "/messages/@original", body); err == nil {
 			k.used = true
 		}
-	case !k.private && k.msg.Load() == nil && k.fresh():
+	case !k.private && !k.menu && k.msg.Load() == nil && k.fresh():
 		_, _, err = a.say(ctx, k, wordsEcho(k.echo), nil, false)
 	}
 	if k.dead {

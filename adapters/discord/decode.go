@@ -57,6 +57,9 @@ func (a *Adapter) takeMessage(ctx context.Context, w *message) {
 	a.cursors.advance(w.ChannelID, w.ID, ok && m.Addressed)
 }
 
+// messageMark is the dedupe mark of a message.
+func messageMark(w *message) string { return "m:" + w.ChannelID + ":" + w.ID }
+
 func (a *Adapter) deliver(ctx context.Context, m session.Message) bool {
 	if !a.untilDone(ctx, "deliver", func() error { return a.o.Door.Deliver(ctx, m) }) {
 		return false
@@ -75,7 +78,7 @@ func (a *Adapter) readMessage(ctx context.Context, w *message) (m session.Messag
 	if !ok {
 		return m, nil, false
 	}
-	m.Dedupe = "m:" + w.ChannelID + ":" + w.ID
+	m.Dedupe = messageMark(w)
 	m.Sent = idTime(w.ID)
 	files = a.attachments(ctx, w, &m)
 	if m.Text == "" {

@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,7 +17,7 @@ const (
 	menuWhy   = "What became of this"
 )
 
-var menus = []string{menuSteer, menuQueue, menuDrop, menuWhy}
+var menuNames = []string{menuSteer, menuQueue, menuDrop, menuWhy}
 
 // HowTo says where the commands of a message's menu are.
 func (a *Adapter) HowTo(command string) string {
@@ -26,7 +27,7 @@ func (a *Adapter) HowTo(command string) string {
 	case "cancel":
 		return wordsApps(menuDrop)
 	case "help":
-		return wordsMenus(menus)
+		return wordsMenus(menuNames)
 	}
 	return ""
 }
@@ -99,7 +100,9 @@ func (a *Adapter) mayMean(r *reaction) bool {
 	return waits || !seen && r.AuthorID != a.id
 }
 
-// readMenu reads a command used on a message.
+// readMenu reads a command used on a message. What Steer and Queue make is the
+// message itself, with the mark it has when it speaks to the bot: used once more
+// they mean the same input (I2).
 func (a *Adapter) readMenu(ctx context.Context, c channel, i *interaction, m session.Message) (session.Message, bool) {
 	w := i.Data.Resolved.Messages[i.Data.Target]
 	if w == nil || w.ID == "" || w.Author == nil {
@@ -107,36 +110,33 @@ func (a *Adapter) readMenu(ctx context.Context, c channel, i *interaction, m ses
 	}
 	w.ChannelID, w.GuildID = i.ChannelID, i.GuildID
 	m.Key = a.sessionOf(c, w.ID, m.From.ID)
-	m.ReplyTo, m.ReplyToBot = session.MessageID(w.ID), w.Author.ID == a.id
-	if w.Asked != nil && m.ReplyToBot {
-		m.ReplyTo = session.MessageID(askMark + w.Asked.ID)
-	}
-	wait, waits := a.waits.get(w.ID)
-	press := func(verb string) (session.Message, bool) {
-		m.Kind, m.ID, m.Button = session.KindPress, session.MessageID(w.ID), fmt.Sprintf("%s:%d", verb, wait.ticket)
-		return m, true
+	id, mark := session.MessageID(w.ID), messageMark(w)
+	if w.Asked != nil && w.Author.ID == a.id { // it stands for a slash command
+		id, mark = session.MessageID(askMark+w.Asked.ID), askDedupe(w.Asked.ID)
 	}
 	switch i.Data.Name {
 	case menuDrop:
 		m.Text = "/cancel"
-		return m, true
 	case menuWhy:
 		m.Text = "/why"
-		return m, true
 	case menuSteer:
-		if waits {
-			return press("now")
-		}
 		m.Text = "/steer "
 	case menuQueue:
-		if waits {
-			return press("queue")
-		}
 		m.Text = "/queue "
 	default:
 		return m, false
 	}
-	if w.Author.ID != string(m.From.ID) {
+	own := w.Author.ID == string(m.From.ID)
+	takes := i.Data.Name == menuSteer || i.Data.Name == menuQueue
+	if !takes || !own {
+		m.ReplyTo, m.ReplyToBot = id, w.Author.ID == a.id
+	}
+	if !takes {
+		return m, true
+	}
+	m.ID, m.MsgDedupe = id, mark
+	a.menus.put(string(id), i.ID)
+	if !own {
 		// Somebody else's words are quoted, and never the asker's own (I7).
 		if m.Quote = cutUnits(w.Content, quoteMost); m.Quote == "" {
 			m.Quote = describe(w)
@@ -144,12 +144,25 @@ func (a *Adapter) readMenu(ctx context.Context, c channel, i *interaction, m ses
 		m.Text += wordsUseQuoted
 		return m, m.Quote != ""
 	}
-	m.ReplyTo, m.ReplyToBot = "", false
-	m.Attachments = a.loadAll(ctx, m, a.attachments(ctx, w, &m))
-	text := w.Content
-	if text == "" {
-		text = describe(w)
+	text := cmp.Or(w.Content, describe(w))
+	if len(w.Attachments) > 0 {
+		files := a.attachments(ctx, w, &m)
+		if _, waits := a.waits.get(w.ID); !waits { // else it has them
+			m.Attachments = append(m.Attachments, a.loadAll(ctx, m, files)...)
+		}
+		text = cmp.Or(text, wordsFiles(w.Attachments))
 	}
 	m.Text += text
-	return m, text != "" || len(m.Attachments) > 0
+	return m, text != ""
+}
+
+// tellMenus says to who used a command on a message what became of it.
+func (a *Adapter) tellMenus(ctx context.Context, f session.Fate) {
+	for _, id := range f.Msgs {
+		if i, ok := a.menus.get(string(id)); ok {
+			if _, err := a.echo(ctx, i, f); err != nil {
+				a.log.Debug("state not told", "err", err) // its sign says it
+			}
+		}
+	}
 }

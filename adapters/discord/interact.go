@@ -82,7 +82,8 @@ func (a *Adapter) askFor(i *interaction) *ask {
 		return nil
 	}
 	now := time.Now()
-	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: now, till: now.Add(tokenTime), acked: make(chan struct{}), echo: i.text(), dm: i.GuildID == ""}
+	k := &ask{id: i.ID, token: i.Token, app: i.AppID, user: u.ID, began: now, till: now.Add(tokenTime), acked: make(chan struct{}), echo: i.text(), dm: i.GuildID == "",
+		menu: i.Type == interactionCommand && i.Data.Type == commandMessage}
 	if p := a.app.Load(); k.app == "" && p != nil {
 		k.app = *p
 	}
@@ -92,7 +93,7 @@ func (a *Adapter) askFor(i *interaction) *ask {
 	case i.Type != interactionCommand:
 		return nil
 	case !k.dm: // a private chat keeps its answers
-		k.private = i.Data.Type == commandMessage || !slices.Contains(everybodys, i.Data.Name)
+		k.private = k.menu || !slices.Contains(everybodys, i.Data.Name)
 	}
 	return k
 }
@@ -167,7 +168,7 @@ func (a *Adapter) readInteraction(ctx context.Context, i *interaction) (session.
 	u := i.person()
 	from := personOf(u, i.Member)
 	m := session.Message{
-		Key: a.key(c, from.ID), From: from, Private: i.GuildID == "", Addressed: true, Dedupe: "i:" + i.ID,
+		Key: a.key(c, from.ID), From: from, Private: i.GuildID == "", Addressed: true, Dedupe: askDedupe(i.ID),
 		Sent: idTime(i.ID), Received: time.Now(), Interaction: i.ID,
 		// It is no message: nothing can be put on it but by its answer.
 		ID: session.MessageID(askMark + i.ID),

@@ -41,6 +41,7 @@ func (a *Adapter) Sign(ctx context.Context, key session.Key, f session.Fate) err
 			return sendError(err, time.Now()) // changing the answer again does no harm
 		}
 	}
+	a.tellMenus(ctx, f)
 	a.noteWaiting(f, msg)
 	emoji := reactions[f.State]
 	if emoji == "" || !f.Waited && !f.State.Waits() {

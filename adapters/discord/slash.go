@@ -58,7 +58,7 @@ func (a *Adapter) commandList() []slashCommand {
 	if !thread {
 		add(Command{threadCommand, wordsThread, "TEXT"})
 	}
-	for _, name := range menus {
+	for _, name := range menuNames {
 		list = append(list, slashCommand{Name: name, Type: commandMessage})
 	}
 	return list
