@@ -1,10 +1,11 @@
 package session_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"coxswain/session"
 	"coxswain/steer"
@@ -19,10 +20,26 @@ func (w *world) on(of session.Message, who session.UserID, text string) session.
 	return w.deliver(m)
 }
 
+// A forgetful store knows no mark any more when it is late: they are kept for two
+// days.
+type forgetful struct {
+	session.Store
+	late *atomic.Bool
+}
+
+func (f forgetful) Accept(ctx context.Context, r session.Accept) (session.Accepted, error) {
+	if f.late.Load() {
+		r.Dedupe += " anew"
+	}
+	return f.Store.Accept(ctx, r)
+}
+
 // What a command makes of a message is that message: once, whatever is done to it
 // how often, and the last verb counts while it waits (I2).
 func TestCommandOnMessage(t *testing.T) {
-	play(t, set{mode: steer.Queue}, func(w *world) {
+	var late atomic.Bool
+	old := func(st session.Store) session.Store { return forgetful{st, &late} }
+	play(t, set{mode: steer.Queue, wrap: old}, func(w *world) {
 		note := w.deliver(w.chats("ann", lobby, "use March"))
 		w.deliver(w.says("ann", lobby, "a task"))
 		for _, c := range []struct {
@@ -62,7 +79,7 @@ func TestCommandOnMessage(t *testing.T) {
 		if all := w.sent(lobby); len(all) != 1 || all[0].ReplyTo != note.ID {
 			t.Errorf("answered %+v; want a reply to the message", all)
 		}
-		time.Sleep(49 * time.Hour) // stores have forgotten its mark
+		late.Store(true)
 		last := w.on(note, "ann", "/queue use March")
 		w.wantSaid(lobby, "Answered.")
 		w.deliver(last)
