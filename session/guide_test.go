@@ -27,12 +27,12 @@ func TestGuide(t *testing.T) {
 	play(t, set{shows: guide{"fake"}}, func(w *world) {
 		said(w, "ann", "/why", "Tap it.")
 		said(w, "ann", "/cancel", "Shake it.")
-		said(w, "ann", "/help", "steer.\nTap and shake.")
+		said(w, "ann", "/help", "count.\nTap and shake.")
 	})
 	play(t, set{}, func(w *world) {
 		for _, text := range []string{"/why", "/cancel"} {
 			said(w, "ann", text, "its sign, or its buttons).")
 		}
-		said(w, "ann", "/help", "or steer.")
+		said(w, "ann", "/help", "deletions count.")
 	})
 }

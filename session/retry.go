@@ -68,8 +68,8 @@ func (h *Hub) retry(ctx context.Context, p Principal, m Message, lane Lane, turn
 	r := Accept{
 		// It stays the task of whose it was, whoever sends it again.
 		Key: m.Key, Dedupe: m.Dedupe, Turn: lane.Turn, Author: again.owner.ID, Msg: m.ID,
-		Fate: FateAccepted, // Want is queue: it never goes into a running turn
-		Full: h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, Silent: true, Interaction: m.Interaction, Alone: true}, 0, "full:"+m.Dedupe),
+		Fate: FateAccepted,                                                                                           // Want is queue: it never goes into a running turn
+		Full: h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, Silent: true}, 0, "full:"+m.Dedupe), // made in any case: no answer to the press yet
 		Data: encodeInput(Input{From: again.owner, Shared: !m.Private, Explicit: "queue", Retry: turn, Parts: []InputPart{{ID: m.ID}}}),
 	}
 	if lane.Turn != 0 && lane.Stop != lane.Turn {
