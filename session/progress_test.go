@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"coxswain/session"
+	"coxswain/steer"
 )
 
 // A screen is a platform that keeps what it is shown.
@@ -137,4 +138,26 @@ func callsOf(v session.View) string {
 		calls = append(calls, s)
 	}
 	return strings.Join(calls, ", ")
+}
+
+// What is said between steps is a message of its own: below the calls of the step it
+// would stand twice.
+func TestSaidIsNotShownTwice(t *testing.T) {
+	var shown views
+	play(t, set{views: &shown}, func(w *world) {
+		w.deliver(w.says("ann", "ann", "a task"))
+		turn := w.agent.turn.Load()
+		turn.ShowText(true, "I look first.")
+		if v := shown.last(key("ann")); v.Text != "I look first." {
+			w.t.Fatalf("shown %q", v.Text)
+		}
+		if _, err := turn.Commit(w.t.Context(), session.Step{Phase: steer.PhaseTools, Say: "I look first."}); err != nil {
+			w.t.Fatal(err)
+		}
+		if v := shown.last(key("ann")); v.Text != "" {
+			w.t.Errorf("below its calls stands %q", v.Text)
+		}
+		w.wantSaid("ann", "I look first.")
+		w.finish("done")
+	})
 }

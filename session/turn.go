@@ -428,6 +428,7 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 		r.Outs = t.h.parts(Outgoing{Key: t.a.key, Kind: PartSay, Markdown: s.Say, Silent: true},
 			t.number, fmt.Sprintf("t:%d:say:%d", t.number, t.seq))
 	}
+	said := len(r.Outs) > 0
 	for i, f := range s.Files {
 		r.Outs = append(r.Outs, t.h.parts(Outgoing{Key: t.a.key, Kind: PartFile, Markdown: f.Caption, Files: []File{f}},
 			t.number, fmt.Sprintf("t:%d:file:%d:%d", t.number, t.seq, i))...)
@@ -443,6 +444,9 @@ func (t *Turn) Commit(ctx context.Context, s Step) ([]Row, error) {
 	}
 	if len(r.Outs) > 0 {
 		t.h.Outbox.Nudge(t.a.key, c.Out)
+	}
+	if said { // in a message of its own: below the calls it would stand twice
+		t.ShowText(true, "")
 	}
 	t.SetPhase(s.Phase)
 	return c.Steers, nil
