@@ -401,7 +401,11 @@ func (s *schedule) event(kind string) {
 			s.deliver(m)
 		}
 	case "press":
-		ticket := max(1, s.n-s.rng.IntN(8))
+		ticket := int64(max(1, s.n-s.rng.IntN(8)))
+		// Mostly of what waits: by number alone a button hardly ever does anything.
+		if l, err := w.store.Load(context.Background(), room); err == nil && len(l.Slot) > 0 && s.rng.IntN(4) > 0 {
+			ticket = l.Slot[s.rng.IntN(len(l.Slot))].Ticket
+		}
 		m := s.message("alice", "")
 		m.Kind = session.KindPress
 		m.Button = fmt.Sprintf("%s:%d", []string{"now", "run", "drop", "queue"}[s.rng.IntN(4)], ticket)
