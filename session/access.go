@@ -7,12 +7,8 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -48,17 +44,14 @@ const (
 )
 
 // Access is the one authoriser (I10). It fails closed. Grants made at run time
-// live in the store; every process reads them at most accessFresh late.
+// live in the store; every process reads them at most shelfFresh late.
 // All methods may be called from any goroutine.
 type Access struct {
 	store  Store
 	policy map[PlatformName]Policy
 
-	mu     sync.Mutex
-	grants map[PlatformName]*grants
+	grants map[PlatformName]*shelf[grants] // of the platforms of policy
 }
-
-const accessFresh = 2 * time.Second
 
 // grants is the stored document access:<platform>.
 type grants struct {
@@ -69,9 +62,6 @@ type grants struct {
 	Tries  map[UserID][]int64
 	Link   string `json:"link,omitempty"` // SHA-256 of the one-time admin code
 	LinkTo int64  `json:"link_to,omitempty"`
-
-	version int64
-	read    time.Time
 }
 
 // A Pair is a stranger's pending request.
@@ -84,7 +74,11 @@ type Pair struct {
 
 // NewAccess makes the authoriser over the configured policies.
 func NewAccess(st Store, policy map[PlatformName]Policy) *Access {
-	return &Access{store: st, policy: policy, grants: map[PlatformName]*grants{}}
+	a := &Access{store: st, policy: policy, grants: map[PlatformName]*shelf[grants]{}}
+	for name := range policy {
+		a.grants[name] = a.shelf(name)
+	}
+	return a
 }
 
 // verdict is what the authoriser says of a message.
@@ -175,70 +169,27 @@ func (p Policy) named(roles []string) []string {
 	return named
 }
 
-// read gives the grants of a platform, at most accessFresh old.
+// shelf holds the grants of a platform; of one without a policy nothing is kept.
+func (a *Access) shelf(name PlatformName) *shelf[grants] {
+	if s := a.grants[name]; s != nil {
+		return s
+	}
+	return &shelf[grants]{store: a.store, name: "access:" + string(name)}
+}
+
+// read gives the grants of a platform, at most shelfFresh old. While the store is away
+// an older answer beats none: nothing is accepted from anybody then.
 func (a *Access) read(ctx context.Context, name PlatformName) (*grants, error) {
-	a.mu.Lock()
-	g := a.grants[name]
-	a.mu.Unlock()
-	if g != nil && time.Since(g.read) < accessFresh {
-		return g, nil
-	}
-	data, version, err := a.store.Doc(ctx, "access:"+string(name))
-	if err != nil {
-		if g != nil {
-			return g, nil // an older answer beats none: while the store is away nothing is accepted from anybody
-		}
-		return nil, fmt.Errorf("read grants: %w", err)
-	}
-	g = &grants{}
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, g); err != nil {
-			return nil, fmt.Errorf("read grants: %w", err)
-		}
-	}
-	g.version, g.read = version, time.Now()
-	a.mu.Lock()
-	a.grants[name] = g
-	a.mu.Unlock()
-	return g, nil
+	return a.shelf(name).get(ctx)
 }
 
 // change edits the grants of a platform; f may run several times and returns
 // false to leave them as they are.
 func (a *Access) change(ctx context.Context, name PlatformName, f func(*grants) bool) error {
-	for range 10 {
-		data, version, err := a.store.Doc(ctx, "access:"+string(name))
-		if err != nil {
-			return fmt.Errorf("read grants: %w", err)
-		}
-		g := &grants{}
-		if len(data) > 0 {
-			if err := json.Unmarshal(data, g); err != nil {
-				return fmt.Errorf("read grants: %w", err)
-			}
-		}
+	return a.shelf(name).change(ctx, func(g *grants) bool {
 		g.init()
-		if !f(g) {
-			return nil
-		}
-		data, err = json.Marshal(g)
-		if err != nil {
-			return err
-		}
-		err = a.store.PutDoc(ctx, "access:"+string(name), version, data)
-		if errors.Is(err, ErrStale) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("write grants: %w", err)
-		}
-		g.version, g.read = version+1, time.Now()
-		a.mu.Lock()
-		a.grants[name] = g
-		a.mu.Unlock()
-		return nil
-	}
-	return fmt.Errorf("write grants: %w", ErrStale)
+		return f(g)
+	})
 }
 
 func (g *grants) init() {
