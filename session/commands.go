@@ -94,22 +94,21 @@ func (h *Hub) deliverCommand(ctx context.Context, p Principal, m Message, name, 
 	return c.run(h, ctx, p, m, args)
 }
 
-// nearest is the one known command that begins so, else the one with the smallest
+// nearest is the only known command that begins so, else the one with the smallest
 // edit distance, at most 2.
 func (h *Hub) nearest(name string) string {
-	begins, best, at := []string(nil), "", 3
+	begin, begins, best, at := "", 0, "", 3
 	for _, c := range Commands() {
-		if strings.HasPrefix(c.Name, name) {
-			begins = append(begins, c.Name)
+		if len(name) > 2 && strings.HasPrefix(c.Name, name) {
+			begin = c.Name
+			begins++
 		}
-		for _, word := range []string{c.Name, c.Short} {
-			if d := distance(name, word); d < at && (word == c.Name || d == 1 && len(name) == 2 && word != "") {
-				best, at = c.Name, d
-			}
+		if d := distance(name, c.Name); d < at {
+			best, at = c.Name, d
 		}
 	}
-	if len(name) > 2 && len(begins) > 0 {
-		return slices.MaxFunc(begins, func(a, b string) int { return len(a) - len(b) })
+	if begins == 1 {
+		return begin
 	}
 	return best
 }

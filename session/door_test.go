@@ -95,7 +95,7 @@ func TestCommandsReachNoModel(t *testing.T) {
 	play(t, set{}, func(w *world) {
 		for _, c := range []struct{ text, want string }{
 			{"/help", "/status"}, {"/WhoAmI", "ann on fake"}, {"/stop", "Nothing is running"}, {"/pending", "Nothing waits"},
-			{"/stauts", "Did you mean /status?"}, {"/qqqqqqq x", "no command /qqqqqqq. /help"}, {"/cancel", "Reply to"},
+			{"/stauts", "Did you mean /status?"}, {"/stat", "Did you mean /status?"}, {"/unl", "Did you mean /unlink?"}, {"/qqqqqqq x", "no command /qqqqqqq. /help"}, {"/cancel", "Reply to"},
 			{"/steer", "Usage: /steer TEXT"}, {"/q", "Usage: /queue TEXT"}, {"/busy sideways", "Usage: /busy"},
 		} {
 			w.deliver(w.says("ann", "ann", c.text))
