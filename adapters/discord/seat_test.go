@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"coxswain/discordtest"
 	"coxswain/session"
@@ -84,14 +83,13 @@ func TestSeat(t *testing.T) {
 	}
 	w.door.failing(nil)
 	four := w.api.Say(dm, ann, "four")
-	time.Sleep(50 * time.Millisecond) // if it dialled it would do so now
-	if n := w.api.Dials() - dials; n != 0 {
-		t.Errorf("after the seat was lost it dialled %d times", n)
-	}
 	on, stand = context.WithCancel(w.ctx)
 	defer stand()
 	sit <- on
 	w.connected()
+	if n := w.api.Dials() - dials; n != 1 {
+		t.Errorf("from the loss of the seat to the next one it dialled %d times; want once, on the seat", n)
+	}
 	if m := w.next(); m.Text != "four" {
 		t.Errorf("on the seat again came %q; want four, for others were taken", m.Text)
 	}
