@@ -45,6 +45,9 @@ func check(w *world) []string {
 		}
 	}
 	checkRequests(w, badf)
+	for _, v := range w.box.bad {
+		badf("%s", v)
+	}
 	for id, n := range w.box.effects {
 		if n > 1 {
 			badf("I6: call %s ran %d times", id, n)
@@ -148,8 +151,8 @@ func checkRows(rows []session.Row, open int64, whole bool, badf func(string, ...
 func checkRequests(w *world, badf func(string, ...any)) {
 	w.model.mu.Lock()
 	defer w.model.mu.Unlock()
-	for _, session := range w.model.twice {
-		badf("I4: %s had two requests out at once", session)
+	for _, v := range w.model.bad {
+		badf("%s", v)
 	}
 	last := map[string]request{}
 	for n, req := range w.model.reqs {
@@ -244,8 +247,8 @@ func checkSent(w *world, badf func(string, ...any)) {
 		}
 		// Once more after an unknown outcome; a process that dies in that repeat
 		// leaves its outcome unknown too, and arriving comes first.
-		if times[id] > 1+max(1, w.life-1) {
-			badf("I9: part %s shown %d times in %d lives", s.part, times[id], w.life)
+		if times[id] > 1+max(1, w.lives-1) {
+			badf("I9: part %s shown %d times in %d lives", s.part, times[id], w.lives)
 		}
 		if times[id] > 1 && s.kind != session.PartFinal && s.kind != session.PartNotice {
 			badf("I9: part %s (%s) repeated", s.part, s.kind)

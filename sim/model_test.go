@@ -42,7 +42,8 @@ type model struct {
 	reqs   []request
 	ids    int
 	out    map[string]int // session → requests that are out
-	twice  []string       // sessions that had two at once
+	outBy  map[*process]int
+	bad    []string // requests of who may not ask
 
 	dirty    bool // mutation: the newest key gets into what is sent
 	restless bool // mutation: equal messages are not equal bytes
@@ -57,7 +58,6 @@ type request struct {
 	msgs    []json.RawMessage
 	at      time.Time
 	noTools bool
-	life    int  // of the process that sent it
 	first   bool // got its first byte
 	done    bool
 }
@@ -94,9 +94,20 @@ func decodeMsg(raw json.RawMessage) wireMsg {
 	return msg
 }
 
-func (m *model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta), accepted func()) (loop.Reply, error) {
+// A modelPort is the provider as one process asks it.
+type modelPort struct {
+	*model
+	proc *process
+}
+
+// Stream implements loop.Model.
+func (o modelPort) Stream(ctx context.Context, r loop.Request, on func(loop.Delta), accepted func()) (loop.Reply, error) {
+	return o.stream(ctx, o.proc, r, on, accepted)
+}
+
+func (m *model) stream(ctx context.Context, proc *process, r loop.Request, on func(loop.Delta), accepted func()) (loop.Reply, error) {
 	m.mu.Lock()
-	req := request{session: r.Session, system: string(r.System), msgs: append([]json.RawMessage(nil), r.Messages...), at: time.Now(), noTools: r.NoTools, life: m.w.life}
+	req := request{session: r.Session, system: string(r.System), msgs: append([]json.RawMessage(nil), r.Messages...), at: time.Now(), noTools: r.NoTools}
 	m.reqs = append(m.reqs, req)
 	n := len(m.reqs) - 1
 	var rep reply
@@ -111,13 +122,19 @@ func (m *model) Stream(ctx context.Context, r loop.Request, on func(loop.Delta),
 		rep = reply{say: "(no script left)"}
 	}
 	if !asideRequest(req) {
-		if m.out[r.Session]++; m.out[r.Session] > 1 {
-			m.twice = append(m.twice, r.Session)
+		id := r.Session + proc.nonce
+		m.outBy[proc]++
+		if m.out[id]++; m.out[id] > 1 {
+			m.bad = append(m.bad, "I4: "+id+" had two requests out at once")
+		}
+		if owner := proc.stranger(r.Session); owner != "" {
+			m.bad = append(m.bad, "I4: "+owner+" runs "+r.Session+", and "+proc.nonce+" asks the model")
 		}
 		defer func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.out[r.Session]--
+			m.out[id]--
+			m.outBy[proc]--
 		}()
 	}
 	m.mu.Unlock()

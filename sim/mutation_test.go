@@ -105,7 +105,7 @@ func mutations() []mutation {
 		{"I2 no dedupe", store(func(b *broken) { b.noDedupe = true }), "I2"},
 		{"I3 turns begin newest first", store(func(b *broken) { b.shuffled = true }), "I3"},
 		{"I5 a drained steer does not reach the request", store(func(b *broken) { b.loseSteer = true }), ""},
-		{"I6 calls run again after a crash", func(w *world) { w.tools = forgetful{w.box} }, "I6"},
+		{"I6 calls run again after a crash", func(w *world) { w.tools = func(b loop.Toolbox) loop.Toolbox { return forgetful{b} } }, "I6"},
 		{"I9 a sent part stays in the outbox", store(func(b *broken) { b.deafOut = true }), "I9"},
 		{"I14 open calls are not paired", store(func(b *broken) { b.dropRows = true }), "I14"},
 		{"I8 the key is not cut out", func(w *world) { w.model.dirty = true }, "I7"},

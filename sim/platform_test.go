@@ -117,7 +117,17 @@ func (p *platform) Parts(o session.Outgoing) [][]byte {
 	}
 }
 
-func (p *platform) Send(ctx context.Context, part session.Part) (session.MessageID, error) {
+// A port is the network as one process reaches it.
+type port struct {
+	*platform
+	proc *process
+}
+
+func (o port) Send(ctx context.Context, part session.Part) (session.MessageID, error) {
+	return o.send(ctx, o.proc, part)
+}
+
+func (p *platform) send(ctx context.Context, proc *process, part session.Part) (session.MessageID, error) {
 	p.mu.Lock()
 	fault := sendOK
 	switch {
@@ -133,7 +143,7 @@ func (p *platform) Send(ctx context.Context, part session.Part) (session.Message
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() != nil || p.w.isDead() {
+	if ctx.Err() != nil || proc.isDead() {
 		return "", &session.SendError{Outcome: session.SendNot, Err: ctx.Err()}
 	}
 	switch fault {

@@ -27,10 +27,13 @@ type toolbox struct {
 	effects map[string]int      // call id → times run
 	jobs    map[string]*running // id → job
 	ended   map[string]string   // id → what a job that is over gave
+	by      map[*process]int    // calls running
+	bad     []string            // calls of who may not begin them
 }
 
 type running struct {
 	box     *toolbox
+	proc    *process // that runs it
 	call    loop.ToolCall
 	args    toolArgs
 	began   time.Time
@@ -50,8 +53,18 @@ func (b *toolbox) Specs() []loop.ToolSpec {
 	}
 }
 
-func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
-	r := &running{box: b, call: c, began: time.Now(), done: make(chan struct{}), stop: make(chan struct{})}
+// A toolPort is the tools of one process. What they did is remembered for all.
+type toolPort struct {
+	*toolbox
+	proc *process
+}
+
+func (o toolPort) Start(ctx context.Context, c loop.ToolCall) loop.Running {
+	return o.start(ctx, o.proc, c)
+}
+
+func (b *toolbox) start(ctx context.Context, proc *process, c loop.ToolCall) loop.Running {
+	r := &running{box: b, proc: proc, call: c, began: time.Now(), done: make(chan struct{}), stop: make(chan struct{})}
 	if err := json.Unmarshal([]byte(c.Call.Args), &r.args); err != nil {
 		panic(err)
 	}
@@ -59,17 +72,20 @@ func (b *toolbox) Start(ctx context.Context, c loop.ToolCall) loop.Running {
 	if err != nil {
 		panic(err)
 	}
+	owner := proc.stranger(c.Key.String())
 	b.mu.Lock()
 	b.effects[c.Call.ID]++
+	b.by[proc]++
+	if owner != "" {
+		b.bad = append(b.bad, "I4: "+owner+" runs "+c.Key.String()+", and "+proc.nonce+" begins a call")
+	}
 	b.mu.Unlock()
 	b.w.logIn(c.Key, "tool%s %s %q begins", where(c.Key), c.Call.Name, r.args.Do)
-	b.w.wg.Add(1)
-	go r.run(ctx, took)
+	proc.tools.Go(func() { r.run(ctx, took) })
 	return r
 }
 
 func (r *running) run(ctx context.Context, took time.Duration) {
-	defer r.box.w.wg.Done()
 	t := time.NewTimer(took)
 	defer t.Stop()
 	done := ctx.Done()
@@ -90,7 +106,7 @@ func (r *running) run(ctx context.Context, took time.Duration) {
 			adopted := r.adopted
 			r.box.mu.Unlock()
 			if adopted {
-				done = r.box.w.dead // a job lives as long as its process
+				done = r.proc.dead // a job lives as long as its process
 				select {
 				case <-done:
 				default:
@@ -129,6 +145,7 @@ func (b *toolbox) poll(id string) string {
 func (r *running) end(res loop.ToolResult, how string) {
 	r.box.mu.Lock()
 	r.result = res
+	r.box.by[r.proc]--
 	over := r.over
 	delete(r.box.jobs, r.job)
 	if r.job != "" {
@@ -137,7 +154,7 @@ func (r *running) end(res loop.ToolResult, how string) {
 	close(r.done)
 	r.box.mu.Unlock()
 	select {
-	case <-r.box.w.dead:
+	case <-r.proc.dead:
 		return
 	default:
 	}
@@ -165,24 +182,25 @@ func (b *toolbox) Adopt(_ session.Key, id string, _ int64, run loop.Running, ove
 	return true
 }
 
-func (b *toolbox) Kill(_ session.Key, id string) {
-	b.mu.Lock()
-	r := b.jobs[id]
-	b.mu.Unlock()
-	if r != nil {
+func (o toolPort) Kill(_ session.Key, id string) {
+	o.mu.Lock()
+	r := o.jobs[id]
+	mine := r != nil && r.proc == o.proc
+	o.mu.Unlock()
+	if mine {
 		close(r.stop)
 		<-r.done
 	}
 }
 
-func (b *toolbox) KillAll(session.Key) {
-	b.mu.Lock()
+func (o toolPort) KillAll(session.Key) {
+	o.mu.Lock()
 	var ids []string
-	for id := range b.jobs {
+	for id := range o.jobs {
 		ids = append(ids, id)
 	}
-	b.mu.Unlock()
+	o.mu.Unlock()
 	for _, id := range ids {
-		b.Kill(session.Key{}, id)
+		o.Kill(session.Key{}, id)
 	}
 }

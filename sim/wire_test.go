@@ -164,7 +164,7 @@ func wireStep(text string) (modeltest.Step, error) {
 // startWire starts the process; the function it gives stops it.
 func (w *wireWorld) startWire() func() {
 	ctx, stopRun := context.WithCancel(context.Background())
-	w.dead = make(chan struct{})
+	w.process = &process{w: w.world, dead: make(chan struct{})}
 	st := &storetest.Faulty{Store: w.store, Hook: func(point string, when storetest.When) storetest.Fault {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *wireWorld) startWire() func() {
 	}
 	var hub *session.Hub
 	l, err := loop.New(loop.Options{
-		Profile: loop.Profile{Model: llm, System: "You help.", Hosted: true}, Tools: w.tools, YieldAfter: 5 * time.Second, SkipUnstarted: true,
+		Profile: loop.Profile{Model: llm, System: "You help.", Hosted: true}, Tools: toolPort{w.box, w.process}, YieldAfter: 5 * time.Second, SkipUnstarted: true,
 		Steps: 60, Time: time.Hour, CacheBytes: 1 << 20,
 		JobEnded: func(key session.Key, j session.Job) { hub.JobEnded(context.Background(), key, j) },
 	})
@@ -218,7 +218,7 @@ func (w *wireWorld) startWire() func() {
 		_ = tg.Close(context.Background())
 		close(w.dead)
 		llm.Close()
-		w.wg.Wait()
+		w.process.tools.Wait()
 	}
 }
 

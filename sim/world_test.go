@@ -3,42 +3,40 @@ package sim
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"coxswain/adapters/outbox"
 	"coxswain/loop"
 	"coxswain/session"
 	"coxswain/steer"
 	"coxswain/store/storetest"
 )
 
-// A world is one simulated machine: what outlives the process (the store, the
-// chat network, the model's provider, effects of tools) and the process.
+// A world is what outlives processes (the store, the chat network, the model's
+// provider, effects of tools), and the processes: one, or replicas that share
+// the store.
 type world struct {
 	t     testing.TB
 	began time.Time
 	conf  config
 
-	store *storetest.Model
-	plat  *platform
-	model *model
-	box   *toolbox
-	tools loop.Toolbox                      // box, unless a mutation breaks it
-	wrap  func(session.Store) session.Store // puts a broken store between
-	hook  storetest.Hook                    // puts faults between
+	store  *storetest.Model
+	plat   *platform
+	model  *model
+	box    *toolbox
+	tools  func(loop.Toolbox) loop.Toolbox                                        // what a mutation makes of them
+	wrap   func(session.Store) session.Store                                      // puts a broken store between
+	hook   storetest.Hook                                                         // puts faults between
+	struck func(p *process, point string, when storetest.When, f storetest.Fault) // hears what hook said
+	skew   atomic.Int64                                                           // of the store's clock, in ns
 
-	life   int // of the process, from 1
-	faulty *storetest.Faulty
-	hub    *session.Hub // of the running process
-	out    *outbox.Outbox
-	run    context.CancelFunc // asks the process to stop
-	dead   chan struct{}      // closed when the process is dead
-	gone   chan struct{}      // closed when its Run has returned
-	wg     sync.WaitGroup     // tools
+	*process            // the running one; of several, the one that hears what comes next
+	procs    []*process // in their places
+	lives    int        // how many processes there were
+	bus      *bus       // between replicas; nil: there is one process
 
 	missed []session.Message // written while no process ran
 
@@ -84,106 +82,13 @@ func defaults() config {
 }
 
 func newWorld(t testing.TB, c config) *world {
-	w := &world{t: t, began: time.Now(), conf: c, store: storetest.NewModel(time.Now), texts: map[string]bool{}}
+	w := &world{t: t, began: time.Now(), conf: c, texts: map[string]bool{}}
+	w.store = storetest.NewModel(func() time.Time { return time.Now().Add(time.Duration(w.skew.Load())) })
 	w.plat = newPlatform(w)
-	w.model = &model{w: w, out: map[string]int{}}
-	w.box = &toolbox{w: w, effects: map[string]int{}, jobs: map[string]*running{}, ended: map[string]string{}}
-	w.tools = w.box
+	w.model = &model{w: w, out: map[string]int{}, outBy: map[*process]int{}}
+	w.box = &toolbox{w: w, effects: map[string]int{}, jobs: map[string]*running{}, ended: map[string]string{}, by: map[*process]int{}}
+	w.tools = func(b loop.Toolbox) loop.Toolbox { return b }
 	return w
-}
-
-// start starts the process.
-func (w *world) start() {
-	w.life++
-	w.dead, w.gone = make(chan struct{}), make(chan struct{})
-	var st session.Store = w.store
-	if w.wrap != nil {
-		st = w.wrap(st)
-	}
-	dead := w.dead
-	w.faulty = &storetest.Faulty{Store: st, Hook: func(point string, when storetest.When) storetest.Fault {
-		select {
-		case <-dead:
-			return storetest.Crash // a dead process stores nothing
-		default:
-		}
-		if w.hook != nil {
-			return w.hook(point, when)
-		}
-		return storetest.None
-	}}
-	st = w.faulty
-	nonce := fmt.Sprintf("life%d", w.life)
-	log := slog.New(slog.DiscardHandler)
-	ctx := context.Background()
-	w.out = outbox.New(ctx, outbox.Options{Store: st, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: 10 * time.Second, Log: log})
-	var hub *session.Hub
-	l, err := loop.New(loop.Options{
-		Profile: loop.Profile{Model: w.model, System: "You help.", Hosted: true}, Tools: w.tools, YieldAfter: w.conf.yield,
-		SkipUnstarted: w.conf.skip, Steps: w.conf.steps, Time: w.conf.time, CacheBytes: 1 << 20,
-		JobEnded: func(key session.Key, j session.Job) { hub.JobEnded(ctx, key, j) },
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	hub = session.NewHub(ctx, session.Options{
-		Store: st, Agent: l, Outbox: w.out,
-		Access: session.NewAccess(st, map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"*"}, Admins: []string{"root"}}}),
-		Nonce:  nonce, Mode: func(session.Key) steer.Mode { return w.conf.mode }, JoinWindow: w.conf.join,
-		StopWords: []string{"stop", "halt", "cancel"}, SteerFrom: w.conf.from, Together: w.conf.together, DeleteStops: w.conf.deletes,
-		Observe:  func(session.Key) int { return w.conf.observe },
-		LeaseTTL: w.conf.ttl, JobsOnEnd: w.conf.onEnd, HistoryBytes: 1 << 20, Log: log,
-	})
-	hub.Register(w.plat)
-	w.out.Register(w.plat)
-	w.hub = hub
-	run, stop := context.WithCancel(ctx)
-	w.run = stop
-	gone := w.gone
-	go func() {
-		defer close(gone)
-		if err := hub.Run(run, w.conf.drain); err != nil && !w.isDead() {
-			w.t.Errorf("hub: %v", err)
-		}
-	}()
-}
-
-func (w *world) isDead() bool {
-	select {
-	case <-w.dead:
-		return true
-	default:
-		return false
-	}
-}
-
-// crash kills the process, as SIGKILL would: no more of it is stored or sent.
-func (w *world) crash() {
-	if w.isDead() {
-		return
-	}
-	close(w.dead)
-	w.hub.Kill()
-	w.out.Close(0)
-	<-w.gone
-	w.wg.Wait()
-}
-
-// stop asks the process to stop and waits for it.
-func (w *world) stop() {
-	w.run()
-	<-w.gone
-	w.out.Close(2 * time.Second)
-	if !w.isDead() {
-		close(w.dead)
-	}
-	w.wg.Wait()
-}
-
-// restart starts a new process on the same machine.
-func (w *world) restart() {
-	w.store.Forget()
-	w.start()
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -273,6 +178,18 @@ func showNote(s string) string {
 	head, inner, _ := strings.Cut(inner, "\n")
 	n := head[strings.Index(head, " n=")+1 : strings.Index(head, " |")]
 	return s[:open] + "«" + n + ": " + strings.TrimSpace(inner) + "»"
+}
+
+// start starts the process.
+func (w *world) start() {
+	w.process = w.spawn(0)
+	w.procs = []*process{w.process}
+}
+
+// restart starts a new process on the same machine.
+func (w *world) restart() {
+	w.store.Forget()
+	w.start()
 }
 
 // deliver hands an event to the door as an adapter does: until it is accepted.
