@@ -299,13 +299,28 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 			a.h.note(life, "read rows", err)
 			continue
 		}
-		a.asides[j.ID] = true
 		ctx, cancel := context.WithCancel(life)
 		a.mu.Lock()
-		a.asking[j.ID] = cancel
+		// A lane read before the question was stored looks as if it had been
+		// answered: its goroutine may still be at its end.
+		ending := a.asking[j.ID] != nil
+		if !ending {
+			a.asking[j.ID] = cancel
+		}
 		a.mu.Unlock()
-		a.jobs.Add(1)
-		go a.answerAside(ctx, life, j, q, rows, tail)
+		if ending {
+			cancel() // its end is a poke
+			continue
+		}
+		a.asides[j.ID] = true
+		a.jobs.Go(func() {
+			a.answerAside(ctx, life, j, q, rows, tail)
+			cancel()
+			a.mu.Lock()
+			delete(a.asking, j.ID)
+			a.mu.Unlock()
+			a.poke(nil)
+		})
 	}
 }
 
@@ -325,14 +340,6 @@ func (a *actor) sofar(life context.Context, lane Lane) (rows []Row, tail string,
 }
 
 func (a *actor) answerAside(ctx, life context.Context, j Job, q aside, rows []Row, tail string) {
-	defer a.jobs.Done()
-	defer func() {
-		a.mu.Lock()
-		a.asking[j.ID]()
-		delete(a.asking, j.ID)
-		a.mu.Unlock()
-		a.poke(nil)
-	}()
 	text, err := a.h.Agent.Aside(ctx, a.key, rows, tail, q.Input)
 	if ctx.Err() != nil {
 		return // stopped, or asked again by the next process
