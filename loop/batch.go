@@ -165,6 +165,8 @@ func (c callRow) rows() []session.Row { return []session.Row{toolRow(c.row)} }
 // call starts a call and waits for its result, or for the moment in which it
 // gives way to a steer and goes on as a job. A non-nil outcome ends the turn.
 func (r *runner) call(ctx context.Context, c session.Call) (callRow, *session.Outcome) {
+	tc := ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin(), Sends: r.t.SendsFiles(), SendMost: r.t.FileMost()}
+	// Last of all: what stands above may ask the store, and take its time.
 	if err := r.t.Guard(ctx); err != nil {
 		if ctx.Err() != nil {
 			return callRow{}, r.failed(ctx, err, "")
@@ -172,7 +174,7 @@ func (r *runner) call(ctx context.Context, c session.Call) (callRow, *session.Ou
 		return callRow{}, &session.Outcome{Err: err}
 	}
 	began := time.Now()
-	run := r.l.Tools.Start(ctx, ToolCall{Call: c, Key: r.t.Key(), Turn: r.t.Number(), Person: r.t.Owner(), Admin: r.t.Admin(), Sends: r.t.SendsFiles(), SendMost: r.t.FileMost()})
+	run := r.l.Tools.Start(ctx, tc)
 	r.showStarted(c, began)
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()

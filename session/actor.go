@@ -175,6 +175,7 @@ func (a *actor) renew(life context.Context) {
 	}
 	ctx, stop := context.WithTimeout(life, a.lease.TTL/3)
 	defer stop()
+	asked := time.Now()
 	f, err := a.h.Store.Renew(ctx, a.lease)
 	switch {
 	case errors.Is(err, ErrFenced):
@@ -185,7 +186,7 @@ func (a *actor) renew(life context.Context) {
 	case err != nil:
 		a.h.note(ctx, "renew", err)
 	case a.turn != nil:
-		a.turn.renewed()
+		a.turn.renewed(asked)
 		if a.turn.flagged(f) {
 			a.poke(nil)
 		}
@@ -254,7 +255,7 @@ func (a *actor) lookBusy(life context.Context, lane Lane) time.Duration {
 		if e.Held {
 			continue
 		}
-		if !e.Open.IsZero() && lane.Now.Before(e.Open) {
+		if e.IsOpen(lane.Now) {
 			wait = e.Open.Sub(lane.Now)
 			break // it stops the drain: those behind it wait too
 		}
@@ -320,9 +321,10 @@ func (a *actor) maySteer(owner, author UserID) bool { return a.h.maySteer(owner,
 
 // resume takes over an open turn that nobody runs (I6).
 func (a *actor) resume(life context.Context, lane Lane) time.Duration {
-	if lane.Nonce != "" && lane.Nonce != a.h.Nonce && lane.Now.Before(lane.Until) {
-		return lane.Until.Sub(lane.Now) + time.Millisecond
+	if left, held := lane.heldByOther(a.h.Nonce, a.h.LeaseTTL); held {
+		return left + time.Millisecond
 	}
+	asked := time.Now()
 	b, err := a.h.Store.Claim(life, a.key, a.h.Nonce, a.h.LeaseTTL)
 	if err != nil {
 		if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrGone) {
@@ -342,7 +344,7 @@ func (a *actor) resume(life context.Context, lane Lane) time.Duration {
 		a.h.note(life, "read rows", err)
 		return 100 * time.Millisecond
 	}
-	return a.start(life, b, rows, true, map[int64]bool{})
+	return a.start(life, newTurn(life, a, b, asked, rows, true), b.Lane, map[int64]bool{})
 }
 
 // rows gives all rows of the lane's generation; only new ones are read.
@@ -368,15 +370,14 @@ func (a *actor) rows(life context.Context, lane Lane) ([]Row, error) {
 
 // start runs an open turn in its own goroutine. What waits is decided on
 // before: a turn that is to be replaced sends no request.
-func (a *actor) start(life context.Context, b Begun, rows []Row, resumed bool, waited map[int64]bool) time.Duration {
-	t := newTurn(life, a, b, rows, resumed)
+func (a *actor) start(life context.Context, t *Turn, lane Lane, waited map[int64]bool) time.Duration {
 	t.waited = waited
-	a.lease, a.held = b.Lease, true
+	a.lease, a.held = t.lease, true
 	clear(a.seen)
 	a.setTurn(t)
 	wait := onWake
-	if len(b.Lane.Slot) > 0 || len(b.Lane.Jobs) > 0 || b.Lane.Stop == t.number {
-		wait = a.lookBusy(life, b.Lane)
+	if len(lane.Slot) > 0 || len(lane.Jobs) > 0 || lane.Stop == t.number {
+		wait = a.lookBusy(life, lane)
 	}
 	go func() { a.done <- t.run() }()
 	return wait

@@ -191,7 +191,7 @@ func (h *Hub) accepted(ctx context.Context, m Message, r Accept, a Accepted, say
 // openEntry is the open entry that m is a further part of, as far as lane knows.
 func openEntry(lane Lane, m Message, author UserID) (Entry, bool) {
 	for _, e := range lane.Slot {
-		if m.Group != "" && e.Group == m.Group && e.Author == author && !e.Held && lane.Now.Before(e.Open) {
+		if m.Group != "" && e.Group == m.Group && e.Author == author && !e.Held && e.IsOpen(lane.Now) {
 			return e, true
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // lookIdle begins the next turn, if there is one.
 func (a *actor) lookIdle(life context.Context, lane Lane) time.Duration {
-	if lane.Nonce != "" && lane.Nonce != a.h.Nonce && lane.Now.Before(lane.Until) {
-		return lane.Until.Sub(lane.Now) + time.Millisecond
+	if left, held := lane.heldByOther(a.h.Nonce, a.h.LeaseTTL); held {
+		return left + time.Millisecond
 	}
 	if !a.jobsLost(life, lane) {
 		return 100 * time.Millisecond
@@ -23,7 +23,7 @@ func (a *actor) lookIdle(life context.Context, lane Lane) time.Duration {
 	waiting := make([]steer.Waiting, 0, len(lane.Slot))
 	wait := never
 	for _, e := range lane.Slot {
-		open := !e.Open.IsZero() && lane.Now.Before(e.Open)
+		open := e.IsOpen(lane.Now)
 		if open && !e.Held && wait == never {
 			wait = e.Open.Sub(lane.Now)
 		}
@@ -149,6 +149,7 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows
 	r.Key, r.Nonce, r.TTL = a.key, a.h.Nonce, a.h.LeaseTTL
 	r.Gen, r.Seq, r.Phase = lane.Gen, lane.Seq, steer.PhasePreparing
 	var b Begun
+	asked := time.Now()
 	err = a.h.persist(life, "begin", func(ctx context.Context) error {
 		var err error
 		b, err = a.h.Store.Begin(ctx, r)
@@ -183,7 +184,7 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows
 		}
 		a.sign(in, FateRunning, b.Lane.Turn, waited[in.Ticket])
 	}
-	return a.start(life, b, rows, false, waited)
+	return a.start(life, newTurn(life, a, b, asked, rows, false), b.Lane, waited)
 }
 
 // waited reports whether people saw the entry wait.

@@ -69,8 +69,8 @@ type Store interface {
 	// of that attempt). ok is false if there is none that may be sent now; wait is
 	// how long until there will be (0 = nothing waits). The nonce that is already
 	// sending the head gets it again, as the first time but for Alone: its reply
-	// was lost. One that another nonce is sending is given, as PartUnknown, when that
-	// attempt is older than takeover. Not synced.
+	// was lost. One that another nonce is sending, or whose outcome is not known, is
+	// given, as PartUnknown, when that attempt is older than takeover. Not synced.
 	OutTake(ctx context.Context, key Key, nonce string, takeover time.Duration) (p Part, ok bool, wait time.Duration, err error)
 	// OutDone ends the part being sent. Not synced. Ending a part twice, or one
 	// that nonce does not hold, changes nothing.
@@ -156,6 +156,12 @@ type Entry struct {
 	Data    []byte      // JSON Input
 }
 
+// IsOpen reports whether parts of the input may still arrive. One accepted in the
+// future was stored before the store's clock was set back: its time is over (F38).
+func (e Entry) IsOpen(now time.Time) bool {
+	return !e.Open.IsZero() && now.Before(e.Open) && !now.Before(e.At)
+}
+
 // Lane is what the store knows of a session, without its rows.
 type Lane struct {
 	Key      Key
@@ -184,6 +190,14 @@ type Lane struct {
 	Jobs     []Job   // not yet told, ordered by id
 	Out      int     // parts in the outbox
 	Now      time.Time
+}
+
+// heldByOther reports how long another process than nonce has the lane's lease. One
+// that ends further ahead than any lease of ttl was taken before the store's clock
+// was set back, and is over (F38).
+func (l Lane) heldByOther(nonce string, ttl time.Duration) (left time.Duration, held bool) {
+	left = l.Until.Sub(l.Now)
+	return left, l.Nonce != "" && l.Nonce != nonce && left > 0 && left <= 2*ttl
 }
 
 // Flags tell a runner what came in beside it; every reply to it carries them.
@@ -465,6 +479,10 @@ type Part struct {
 	// Paced is set by the outbox and the hub, not by stores: the platform's room
 	// for it was set aside (Paced).
 	Paced bool
+	// Asked is set by them too: when this process first asked for the part, by its
+	// own clock. The right to send it is at least as old, and another process may
+	// have taken it over when it is as old as that takeover time.
+	Asked time.Time
 }
 
 // Session is the session whose part it is, and whose files it names.

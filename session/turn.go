@@ -55,21 +55,22 @@ type Turn struct {
 	steers  int // waiting for this turn
 	waiting int // in the slot
 	parking bool
-	over    []Job // ended jobs not told
-	renewAt time.Time
+	over    []Job     // ended jobs not told
+	leased  time.Time // the lease is at least as good as if it had been renewed then
 	view    View
 	chat    Key // where it is shown
 	text    *strings.Builder
 	bell    chan struct{}
 }
 
-func newTurn(life context.Context, a *actor, b Begun, rows []Row, resumed bool) *Turn {
+// newTurn makes the turn of a lease that was asked for at asked.
+func newTurn(life context.Context, a *actor, b Begun, asked time.Time, rows []Row, resumed bool) *Turn {
 	t := &Turn{
 		a: a, h: a.h, lease: b.Lease, number: b.Lane.Turn, gen: b.Lane.Gen, resumed: resumed,
 		attempts: b.Lane.Attempts, life: life, rows: rows, seq: b.Lane.Seq, sent: b.Lane.Sent,
 		inputs: map[int64]Input{},
 		phase:  b.Lane.Phase, first: !resumed, spoke: resumed, newest: b.Lane.TurnAt, author: b.Lane.Owner,
-		renewAt: time.Now(), text: &strings.Builder{}, bell: make(chan struct{}, 1),
+		leased: asked, text: &strings.Builder{}, bell: make(chan struct{}, 1),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	t.owner.ID = b.Lane.Owner
@@ -325,29 +326,40 @@ func (t *Turn) flagged(f Flags) bool {
 	return f.Steers != t.steers || f.Waiting != t.waiting
 }
 
-func (t *Turn) renewed() {
+// renewed notes that the lease was extended by a call that was first made at
+// asked: when its reply comes the lease may be nearly over, or over.
+func (t *Turn) renewed(asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.renewAt = time.Now()
+	if asked.After(t.leased) {
+		t.leased = asked
+	}
 }
 
-// Guard makes sure that the lease is good before something is started whose
-// effect outlives the turn (a tool). It waits while the store is away.
-func (t *Turn) Guard(ctx context.Context) error {
+func (t *Turn) fresh() bool {
 	t.mu.Lock()
-	fresh := time.Since(t.renewAt) < t.lease.TTL/2
-	t.mu.Unlock()
-	if fresh {
-		return nil
+	defer t.mu.Unlock()
+	return time.Since(t.leased) < t.lease.TTL/2
+}
+
+// Guard makes sure, by this machine's own clock, that the lease is good before
+// something is started that the next owner would start as well: a model request,
+// a tool (F13, F15). It waits while the store is away; a store whose every answer
+// takes half a lease lets nothing begin.
+func (t *Turn) Guard(ctx context.Context) error {
+	for !t.fresh() {
+		var asked time.Time
+		err := t.h.persist(ctx, "renew", func(ctx context.Context) error {
+			asked = time.Now()
+			_, err := t.h.Store.Renew(ctx, t.lease)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		t.renewed(asked)
 	}
-	err := t.h.persist(ctx, "renew", func(ctx context.Context) error {
-		_, err := t.h.Store.Renew(ctx, t.lease)
-		return err
-	})
-	if err == nil {
-		t.renewed()
-	}
-	return err
+	return nil
 }
 
 // Request gives the context of one model request: the actor may call it back
@@ -459,6 +471,7 @@ func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
 	c.Seq = t.seq
 	c.TakeOut = len(c.Outs) > 0 && t.h.Outbox.Room(t.a.key)
 	var r Committed
+	asked := time.Now() // a lost reply is given again, however late
 	write := context.WithoutCancel(ctx)
 	write, stop := context.WithCancelCause(write)
 	defer stop(nil)
@@ -469,14 +482,14 @@ func (t *Turn) commit(ctx context.Context, c Commit) (Committed, error) {
 		return err
 	})
 	if r.Out != nil {
-		r.Out.Paced = true
+		r.Out.Paced, r.Out.Asked = true, asked
 	} else if c.TakeOut {
 		t.h.Outbox.Return(t.a.key)
 	}
 	if err != nil {
 		return r, err
 	}
-	t.renewed()
+	t.renewed(asked)
 	for i, row := range c.Rows {
 		row.Seq, row.Turn = t.seq+int64(i)+1, t.number
 		t.rows = append(t.rows, row)

@@ -219,6 +219,10 @@ func (b *Outbox) work(key session.Key, w *worker) {
 			b.Log.WarnContext(b.life, "take from outbox failed, will retry", "session", key.String(), "err", err)
 		case ok:
 			errs = 0
+			if b.late(p.Part) {
+				b.giveBack(key, w, p)
+				continue
+			}
 			if !b.send(p.Part, p.nonce) {
 				b.askAgain(w)
 			}
@@ -268,12 +272,14 @@ func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, e
 		b.askAgain(w)
 		return taken{}, false, wait, nil
 	}
+	asked := time.Now()
 	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
 	if ok && !p.Alone || wait > 0 || err != nil {
 		b.askAgain(w)
 	}
 	if ok {
 		p.Paced, w.due = !w.due.IsZero(), time.Time{}
+		p.Asked = asked
 	}
 	return taken{p, b.Nonce}, ok, wait, err
 }
@@ -317,10 +323,6 @@ func (b *Outbox) send(p session.Part, nonce string) (over bool) {
 		if !repeats(p.Kind) {
 			b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartDead})
 			return true
-		}
-		// Wait until the first try is unknown_after old.
-		if !b.pause(time.Until(p.Since.Add(b.UnknownAfter))) {
-			return false
 		}
 	}
 	if b.Routes != nil {

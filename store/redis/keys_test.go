@@ -176,3 +176,62 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("renew by the dead: got %v; want ErrFenced", err)
 	}
 }
+
+// TestClockSetBackWaits is F38 for what waits: of a part the rest of its wait is
+// left, one that somebody dead was sending is taken over in time, and an input that
+// was open is complete.
+func TestClockSetBackWaits(t *testing.T) {
+	clk := &testClock{t: time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)}
+	s := open(t, redistest.Start(t), func(o *Options) { o.TestOnlyClock = clk.now })
+	post := func(key session.Key) {
+		outs := []session.PartNew{{ID: "p", Kind: session.PartFinal, Data: []byte("{}")}}
+		if _, err := s.Post(t.Context(), session.Post{Key: key, Prefs: []byte("{}"), Outs: outs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func(key session.Key, nonce string) (session.Part, bool, time.Duration) {
+		p, ok, wait, err := s.OutTake(t.Context(), key, nonce, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, ok, wait
+	}
+	flooded, sending, open := lane1, session.Key{Platform: "test", Chat: "2"}, session.Key{Platform: "test", Chat: "3"}
+	post(flooded)
+	post(sending)
+	take(flooded, "a")
+	take(sending, "dead")
+	if err := s.OutDone(t.Context(), flooded, "a", session.PartDone{ID: "p", State: session.PartPlanned, Wait: 20 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	r := session.Accept{Key: open, Dedupe: "m:1", Data: []byte("{}"), Author: "u", Group: "g", Append: true, Open: 2 * time.Second}
+	if _, err := s.Accept(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	clk.step(-time.Hour)
+	due, err := s.OutDue(t.Context(), 0)
+	if err != nil || len(due) != 2 {
+		t.Errorf("outdue: got %v, %v; want both", due, err)
+	}
+	for _, key := range due {
+		take(key, "b")
+	}
+	if _, ok, wait := take(flooded, "b"); ok || wait != 20*time.Second {
+		t.Errorf("flooded: got %v, wait %v; want 20 s", ok, wait)
+	}
+	if _, ok, wait := take(sending, "b"); ok || wait != 10*time.Second {
+		t.Errorf("being sent: got %v, wait %v; want 10 s", ok, wait)
+	}
+	clk.step(10 * time.Second)
+	if p, ok, _ := take(sending, "b"); !ok || p.State != session.PartUnknown {
+		t.Errorf("being sent by the dead: got %v, %v; want it as unknown", p.State, ok)
+	}
+	lanes, err := s.Due(t.Context(), 0)
+	if err != nil || !slices.Contains(lanes, open) {
+		t.Errorf("due: got %v, %v; want the lane with the open entry", lanes, err)
+	}
+	l, err := s.Load(t.Context(), open)
+	if err != nil || l.Slot[0].IsOpen(l.Now) {
+		t.Errorf("the entry is open, until %v at %v (%v)", l.Slot[0].Open, l.Now, err)
+	}
+}

@@ -93,7 +93,7 @@ func (l *lane) joinable(r session.Accept, now time.Time) *session.Entry {
 	}
 	for i := range l.Slot {
 		e := &l.Slot[i]
-		if !e.Held && e.Group == r.Group && e.Author == r.Author && isOpen(e, now) &&
+		if !e.Held && e.Group == r.Group && e.Author == r.Author && e.IsOpen(now) &&
 			len(e.Data)+1+len(r.Data) <= session.EntryMaxBytes {
 			return e
 		}

@@ -155,8 +155,6 @@ func (l *lane) entry(ticket int64) *session.Entry {
 
 func (l *lane) leased(now time.Time) bool { return l.Nonce != "" && now.Before(l.Until) }
 
-func isOpen(e *session.Entry, now time.Time) bool { return !e.Open.IsZero() && now.Before(e.Open) }
-
 // first is the lowest entry that waits, or nil.
 func (l *lane) first() *session.Entry {
 	for i := range l.Slot {
@@ -180,7 +178,7 @@ func (l *lane) waiting() int {
 // ready reports whether the lowest waiting entry may run now.
 func (l *lane) ready(now time.Time) bool {
 	e := l.first()
-	return e != nil && !isOpen(e, now)
+	return e != nil && !e.IsOpen(now)
 }
 
 func (l *lane) flags() session.Flags {

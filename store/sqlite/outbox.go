@@ -94,12 +94,13 @@ func (s *Store) OutTake(ctx context.Context, key session.Key, nonce string, take
 			if l.outOwn == nonce { // the reply was lost
 				return taken{part: p.given(l), ok: true}, nil
 			}
-			if w := p.Since.Add(takeover).Sub(t.now); w > 0 {
-				return taken{wait: w}, nil
-			}
 		}
-		if w := at(l.outNext).Sub(t.now); w > 0 {
-			return taken{wait: w}, nil
+		wait := at(l.outNext).Sub(t.now)
+		if p.State != session.PartPlanned {
+			wait = max(wait, p.Since.Add(takeover).Sub(t.now))
+		}
+		if wait > 0 {
+			return taken{wait: wait}, nil
 		}
 		given, err := t.takeOut(l, p, nonce)
 		if err != nil {

@@ -99,7 +99,12 @@ func TestOpenEndsWhatTheDeadHeld(t *testing.T) {
 	if _, err := s.Renew(t.Context(), b.Lease); err != session.ErrFenced {
 		t.Errorf("renew by the dead: got %v; want fenced", err)
 	}
-	p, ok, _, err := s.OutTake(t.Context(), chat(3), "replica:2", time.Minute)
+	p, ok, wait, err := s.OutTake(t.Context(), chat(3), "replica:2", time.Minute)
+	if err != nil || ok || wait != 59*time.Second {
+		t.Errorf("part after a restart: got %+v, %v, wait %v, %v; want it when its attempt is a minute old", p, ok, wait, err)
+	}
+	clk.step(59 * time.Second)
+	p, ok, _, err = s.OutTake(t.Context(), chat(3), "replica:2", time.Minute)
 	if err != nil || !ok || p.ID != "a" || p.State != session.PartUnknown || p.Attempt != 2 || !p.Since.Equal(sent.Since) {
 		t.Errorf("part after a restart: got %+v, %v, %v; want a, unknown since %v", p, ok, err, sent.Since)
 	}

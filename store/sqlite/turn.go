@@ -258,7 +258,7 @@ func (t *tx) drain(l *lane, step int) ([]session.Row, error) {
 			if e.Held {
 				continue
 			}
-			if isOpen(&e, t.now) {
+			if e.IsOpen(t.now) {
 				break
 			}
 			if e.Want != steer.Steer || e.Turn != l.Turn {

@@ -47,6 +47,7 @@ type lane struct {
 	outOwner     string       // nonce that is sending the head
 	outGiven     session.Part // as it was given to outOwner
 	outNext      time.Time
+	ttl          time.Duration // of the lease
 	fates        []session.Fate // by ticket
 	memoOp       session.OpID
 	memoBegun    session.Begun
@@ -65,6 +66,10 @@ const (
 	// MarkLife is how long a dedupe mark counts: Telegram keeps updates for
 	// 24 h, twice that is kept here.
 	MarkLife = 48 * time.Hour
+	// FarAhead is how far ahead a time in Due and OutDue may lie: one that lies
+	// further was written before the clock was set back, mostly, and somebody
+	// looks (F38). A flood's wait may be longer, which costs a look.
+	FarAhead = time.Minute
 	// FatesKept is how many fates a lane keeps, the newest.
 	FatesKept = 256
 )
@@ -144,12 +149,11 @@ func (l *lane) waiting() []int64 {
 	return w
 }
 
-func isOpen(e *session.Entry, now time.Time) bool { return !e.Open.IsZero() && now.Before(e.Open) }
 
 // ready reports whether the lowest waiting entry may run now.
 func (l *lane) ready(now time.Time) bool {
 	w := l.waiting()
-	return len(w) > 0 && !isOpen(l.slot[w[0]], now)
+	return len(w) > 0 && !l.slot[w[0]].IsOpen(now)
 }
 
 func (l *lane) flags() session.Flags {
@@ -235,7 +239,13 @@ func (m *Model) takeAll(l *lane, takes []session.Take) error {
 	return nil
 }
 
-func (l *lane) leased(now time.Time) bool { return l.Nonce != "" && now.Before(l.Until) }
+// leased: an end far ahead was written before the clock was set back, and the lease
+// is over (F38).
+func (l *lane) leased(now time.Time) bool {
+	return l.Nonce != "" && now.Before(l.Until) && l.Until.Sub(now) <= 2*l.ttl
+}
+
+func (l *lane) lease(now time.Time, ttl time.Duration) { l.Until, l.ttl = now.Add(ttl), ttl }
 
 func (m *Model) fence(le session.Lease) (*lane, error) {
 	l := m.find(le.Key)
@@ -266,7 +276,7 @@ func (m *Model) Accept(_ context.Context, r session.Accept) (session.Accepted, e
 	if r.Append && r.Group != "" {
 		for _, t := range l.waiting() {
 			e := l.slot[t]
-			if e.Group == r.Group && e.Author == r.Author && isOpen(e, now) &&
+			if e.Group == r.Group && e.Author == r.Author && e.IsOpen(now) &&
 				len(e.Data)+1+len(r.Data) <= session.EntryMaxBytes {
 				e.Data = append(append(e.Data, '\n'), r.Data...)
 				e.Msgs = append(e.Msgs, r.Msg)
@@ -348,7 +358,8 @@ func (m *Model) Begin(_ context.Context, r session.Begin) (session.Begun, error)
 		delete(l.jobs, id)
 	}
 	l.Epoch++
-	l.Nonce, l.Until = r.Nonce, now.Add(r.TTL)
+	l.Nonce = r.Nonce
+	l.lease(now, r.TTL)
 	l.Turns++
 	l.Turn, l.TurnAt, l.Owner, l.Phase = l.Turns, now, r.Owner, r.Phase
 	l.Attempts, l.Stop, l.Released = 0, 0, false
@@ -394,7 +405,7 @@ func (m *Model) Claim(_ context.Context, key session.Key, nonce string, ttl time
 		}
 		l.Released = false
 	}
-	l.Until = now.Add(ttl)
+	l.lease(now, ttl)
 	return session.Begun{
 		Lease: session.Lease{Key: key, Epoch: l.Epoch, Nonce: nonce, TTL: ttl},
 		Lane:  l.view(now),
@@ -409,7 +420,7 @@ func (m *Model) Renew(_ context.Context, le session.Lease) (session.Flags, error
 	if err != nil {
 		return session.Flags{}, err
 	}
-	l.Until = m.clock().Add(le.TTL)
+	l.lease(m.clock(), le.TTL)
 	return l.flags(), nil
 }
 
@@ -450,7 +461,7 @@ func (m *Model) Commit(_ context.Context, le session.Lease, r session.Commit) (s
 	if r.HoldRest {
 		m.hold(l, now)
 	}
-	l.Until = now.Add(le.TTL)
+	l.lease(now, le.TTL)
 	l.Phase = r.Phase
 	if r.End {
 		c.More = m.end(l, now)
@@ -471,7 +482,7 @@ func (m *Model) drain(l *lane, now time.Time, step int) []session.Row {
 		on := l.Seq
 		for _, t := range l.waiting() {
 			e := l.slot[t]
-			if isOpen(e, now) {
+			if e.IsOpen(now) {
 				break
 			}
 			if e.Want != steer.Steer || e.Turn != l.Turn {

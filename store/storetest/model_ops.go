@@ -221,7 +221,7 @@ func (m *Model) Due(_ context.Context, limit int) ([]session.Key, error) {
 	var due []want
 	for _, name := range slices.Sorted(maps.Keys(m.lanes)) {
 		l := m.lanes[name]
-		if at, ok := l.due(); ok && !now.Before(at) {
+		if at, ok := l.due(); ok && (!now.Before(at) || at.Sub(now) > FarAhead) {
 			due = append(due, want{at, l})
 		}
 	}
@@ -263,18 +263,25 @@ func (m *Model) OutTake(_ context.Context, key session.Key, nonce string, takeov
 		return session.Part{}, false, 0, nil
 	}
 	p := l.out[0]
+	if back := p.Since.Sub(now); back > 0 { // the clock was set back: what is left to wait stays (F38)
+		p.Since = now
+		if !l.outNext.IsZero() {
+			l.outNext = l.outNext.Add(-back)
+		}
+	}
 	if p.State == session.PartSending {
 		if l.outOwner == nonce {
 			again := l.outGiven
 			again.Alone = len(l.out) == 1
 			return again, true, 0, nil
 		}
-		if w := p.Since.Add(takeover).Sub(now); w > 0 {
-			return session.Part{}, false, w, nil
-		}
 	}
-	if w := l.outNext.Sub(now); w > 0 {
-		return session.Part{}, false, w, nil
+	wait := l.outNext.Sub(now)
+	if p.State != session.PartPlanned {
+		wait = max(wait, p.Since.Add(takeover).Sub(now))
+	}
+	if wait > 0 {
+		return session.Part{}, false, wait, nil
 	}
 	return *l.take(now, nonce), true, 0, nil
 }
@@ -319,7 +326,7 @@ func (m *Model) OutDue(_ context.Context, limit int) ([]session.Key, error) {
 	var keys []session.Key
 	for _, name := range slices.Sorted(maps.Keys(m.lanes)) {
 		l := m.lanes[name]
-		if len(l.out) == 0 || l.outNext.After(now) {
+		if len(l.out) == 0 || l.outNext.After(now) && l.outNext.Sub(now) <= FarAhead {
 			continue
 		}
 		if limit > 0 && len(keys) == limit {

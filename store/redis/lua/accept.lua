@@ -21,7 +21,7 @@ end
 local wait = waiting()
 for _, t in ipairs(join == 1 and group ~= '' and wait or {}) do
   local e = entries[t]
-  if e[GROUP] == group and e[AUTHOR] == author and e[OPEN] > now
+  if e[GROUP] == group and e[AUTHOR] == author and arriving(e)
       and call('HSTRLEN', key('d'), t) + 1 + #data <= max then
     call('HSET', key('d'), t, call('HGET', key('d'), t) .. '\n' .. data)
     e[VER], e[OPEN], e[MSGS][#e[MSGS] + 1] = e[VER] + 1, open, msg

@@ -12,7 +12,7 @@ local function move_steers(step)
   local moved, on = {}, n('seq')
   for _, t in ipairs(s('last') == 't' and on > n('sent') and n('stop') ~= n('turn') and waiting() or {}) do
     local e = entries[t]
-    if e[OPEN] > now then break end
+    if arriving(e) then break end
     if e[WANT] == STEER and e[TURN] == n('turn') then
       if #moved == 0 then set('notes', n('notes') + 1) end
       local r = {'s', on, n('notes'), t, call('HGET', key('d'), t)}
@@ -30,7 +30,7 @@ end
 local function end_turn()
   close_turn()
   local first = waiting()[1]
-  local more = first and entries[first][OPEN] <= now
+  local more = first and not arriving(entries[first])
   local keep = more
   for _, j in pairs(pairs_of('j')) do
     j = unpk(j)

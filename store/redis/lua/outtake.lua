@@ -5,12 +5,17 @@
 local nonce, takeover = str(), num()
 
 if call('EXISTS', key('o')) == 0 then return {'NONE', 0} end
-if s('os') == 'sending' then
-  if s('on') == nonce then return {'OK', taken()} end -- again as the first time: the reply was lost
-  local wait = n('ot') + takeover - now
-  if wait > 0 then return {'NONE', wait} end
+local back = n('ot') - now
+if back > 0 then -- the server's clock was set back: what is left to wait stays (F38)
+  set('ot', now)
+  if n('ow') > 0 then set('ow', n('ow') - back) end
+  call('ZADD', P .. 'obx', n('ow') > 0 and n('ow') or now, LANE)
+  save()
 end
-if n('ow') > now then return {'NONE', n('ow') - now} end
+if s('os') == 'sending' and s('on') == nonce then return {'OK', taken()} end -- again as the first time: the reply was lost
+local till = n('ow')
+if s('os') ~= 'planned' then till = math.max(till, n('ot') + takeover) end
+if till > now then return {'NONE', till - now} end
 take(nonce)
 save()
 return {'OK', taken()}

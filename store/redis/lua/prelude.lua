@@ -205,6 +205,9 @@ local function lease(ttl)
   set('til', now + ttl)
   set('ttl', ttl)
 end
+local function arriving(e) -- one accepted in the future was stored before the server's clock was set back: its time is over (F38)
+  return e[OPEN] > now and e[AT] <= now
+end
 local function leased() -- an end far ahead was written before the server's clock was set back: that lease is over (F38)
   return s('non') ~= '' and now < n('til') and n('til') - now <= 2 * n('ttl')
 end
