@@ -19,6 +19,7 @@ type bus struct {
 	lose   func() bool // asked for each word
 	lost   int
 	held   int        // claims that found a live lease (F14)
+	reset  time.Time  // the newest /new
 	full   time.Time  // until then the store takes nothing (F39)
 	sits   []*process // who polls now
 	badSat []string
@@ -46,12 +47,22 @@ func (b *bus) tell(p *process, key session.Key) {
 	}
 }
 
+// longest is how long a link stays broken at most.
+const longest = 12 * time.Second
+
+// wasReset reports a /new that somebody may not have heard of yet.
+func (b *bus) wasReset() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.reset.IsZero() && time.Since(b.reset) < longest
+}
+
 // sit holds the seat of the one that polls, and sees that no two do.
 func (b *bus) sit(ctx context.Context, p *process) {
 	_ = p.hub.Seat("poll").Hold(ctx, func(ctx context.Context) error {
 		b.mu.Lock()
 		for _, other := range b.sits {
-			if !other.isDead() {
+			if !other.isDead() && !p.w.jumping() {
 				b.badSat = append(b.badSat, "I4: "+p.nonce+" polls while "+other.nonce+" does")
 			}
 		}
@@ -144,7 +155,12 @@ func (s *shared) Stop(ctx context.Context, r session.Stop) (session.Stopped, err
 }
 
 func (s *shared) Reset(ctx context.Context, r session.Reset) (session.Lane, error) {
-	return told(s, r.Key, func() (session.Lane, error) { return s.Store.Reset(ctx, r) })
+	return told(s, r.Key, func() (session.Lane, error) {
+		s.bus.mu.Lock()
+		s.bus.reset = time.Now()
+		s.bus.mu.Unlock()
+		return s.Store.Reset(ctx, r)
+	})
 }
 
 func (s *shared) Post(ctx context.Context, r session.Post) (session.Posted, error) {

@@ -138,7 +138,7 @@ func (m *model) stream(ctx context.Context, proc *process, r loop.Request, on fu
 		}()
 	}
 	m.mu.Unlock()
-	m.w.logRequest(n)
+	m.w.logRequest(n, proc)
 	if rep.hang {
 		<-ctx.Done()
 		return loop.Reply{}, context.Cause(ctx)

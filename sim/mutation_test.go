@@ -118,7 +118,7 @@ func mutations() []mutation {
 func TestMutations(t *testing.T) {
 	for _, m := range mutations() {
 		t.Run(m.name, func(t *testing.T) {
-			hit := &reached{phases: map[string]int{}, faults: map[string]int{}, outcomes: map[string]int{}}
+			hit := newReached()
 			for seed := uint64(1); seed <= 3000; seed++ {
 				bad := playBroken(t, seed, hit, m.breakIt)
 				for _, v := range bad {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -195,6 +196,13 @@ func (p *platform) Sign(_ context.Context, key session.Key, f session.Fate) erro
 		p.signs[msg] = string(f.State)
 	}
 	return nil
+}
+
+// saidFull reports that the sender was told that the slot is full.
+func (p *platform) saidFull(id session.MessageID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.sent, func(s sent) bool { return s.reply == id && strings.Contains(s.text, "was not taken") })
 }
 
 // finals lists the final answers shown.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,8 +136,18 @@ func (p *process) stop() {
 	p.tools.Wait()
 }
 
+// at names the process in what is logged, where there are several.
+func (p *process) at() string {
+	if p.w.bus == nil {
+		return ""
+	}
+	return " at " + p.nonce
+}
+
 // stranger names who holds the session's lease if that is another process: this
-// one may then begin nothing more of its turn (I4).
+// one may then begin nothing more of its turn (I4). A /new takes the lease away in
+// the middle of its time: who held it hears of it as of a /stop, or with its next
+// write (F32).
 func (p *process) stranger(id string) string {
 	if p.w.bus == nil {
 		return ""
@@ -149,10 +160,19 @@ func (p *process) stranger(id string) string {
 	switch {
 	case err != nil:
 		p.w.t.Errorf("load: %v", err)
-	case lane.Nonce == p.nonce || p.isDead():
+	case lane.Nonce == p.nonce || p.isDead() || p.w.jumping() || p.w.bus.wasReset():
 		return ""
-	case lane.Nonce == "":
-		return "nobody"
 	}
 	return lane.Nonce
+}
+
+// jumping reports that the store's clock has just jumped: leases ran out before
+// their time, and who held one hears of it with its next call (F38).
+func (w *world) jumping() bool { return w.jumpedBefore(time.Now()) }
+
+// jumpedBefore reports that it had just jumped at that time.
+func (w *world) jumpedBefore(t time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.jumps, func(j time.Time) bool { return !t.Before(j) && t.Sub(j) < max(2*w.conf.ttl, longest) })
 }

@@ -36,6 +36,11 @@ type reached struct {
 	phases   map[string]int // phase × event
 	faults   map[string]int // failpoint × fault
 	outcomes map[string]int
+	rows     map[string]int // of the fault table
+}
+
+func newReached() *reached {
+	return &reached{phases: map[string]int{}, faults: map[string]int{}, outcomes: map[string]int{}, rows: map[string]int{}}
 }
 
 func (r *reached) add(m map[string]int, what string) {
@@ -60,6 +65,7 @@ type schedule struct {
 	errs     int      // model failures left to give
 	// jumped: something happened after which a later ticket may go first (I3).
 	jumped bool
+	fleet  *fleet // several processes; nil: one
 }
 
 // planned is a fault that waits for its point.
@@ -73,25 +79,32 @@ type planned struct {
 // against the invariants I1-I9, I14 and the conservation law. It prints what
 // was reached, and fails on what never was.
 func TestSeeds(t *testing.T) {
-	hit := &reached{phases: map[string]int{}, faults: map[string]int{}, outcomes: map[string]int{}}
+	hit := newReached()
+	if playSeeds(t, hit, newSchedule) {
+		report(t, "phase × event", hit.phases, wantPhases(events))
+		report(t, "failpoint × fault", hit.faults, wantFaults())
+		report(t, "outcome", hit.outcomes, outcomes)
+	}
+}
+
+// playSeeds plays the schedules the flags ask for; false means that some failed.
+func playSeeds(t *testing.T, hit *reached, draw drawer) bool {
 	failed := 0
 	for seed := *seedFirst; seed < *seedFirst+uint64(*seedCount) && failed < 3; seed++ {
-		bad, transcript := playSeed(t, seed, hit, nil)
+		bad, transcript := playSeed(t, seed, hit, draw)
 		if len(bad) > 0 {
 			failed++
 			t.Errorf("seed %d:\n  %s\n%s", seed, strings.Join(bad, "\n  "), transcript)
 		}
 	}
-	if failed > 0 {
-		return
-	}
-	report(t, "phase × event", hit.phases, wantPhases())
-	report(t, "failpoint × fault", hit.faults, wantFaults())
-	report(t, "outcome", hit.outcomes, outcomes)
+	return failed == 0
 }
 
+// A drawer makes the schedule of a seed.
+type drawer func(t testing.TB, seed uint64, hit *reached) *schedule
+
 // wantPhases are the cells every run must reach.
-func wantPhases() []string {
+func wantPhases(events []string) []string {
 	var want []string
 	for _, p := range []steer.Phase{steer.PhaseIdle, steer.PhasePreparing, steer.PhaseModel, steer.PhaseShowing, steer.PhaseTools} {
 		for _, e := range events {
@@ -145,14 +158,11 @@ func report(t *testing.T, what string, got map[string]int, want []string) {
 }
 
 // playSeed runs one schedule in a bubble of its own and gives the violations
-// and the conversation. breakIt, if not nil, breaks the world on purpose.
-func playSeed(t *testing.T, seed uint64, hit *reached, breakIt func(*world)) (bad []string, transcript string) {
+// and the conversation.
+func playSeed(t *testing.T, seed uint64, hit *reached, draw drawer) (bad []string, transcript string) {
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSchedule(t, seed, hit)
-			if breakIt != nil {
-				breakIt(s.w)
-			}
+			s := draw(t, seed, hit)
 			bad = s.play()
 			transcript = (&script{head: []string{fmt.Sprintf("# seed %d", seed)}}).render(s.w)
 		})
@@ -237,6 +247,10 @@ func (s *schedule) strike(point string, when storetest.When) storetest.Fault {
 func (s *schedule) play() []string {
 	w := s.w
 	w.start()
+	draw := events
+	if s.fleet != nil {
+		draw = fleetEvents
+	}
 	steps := 8 + s.rng.IntN(25)
 	for range steps {
 		time.Sleep(s.gap())
@@ -244,7 +258,7 @@ func (s *schedule) play() []string {
 			synctest.Wait()
 		}
 		s.arm()
-		s.event(events[s.rng.IntN(len(events))])
+		s.event(draw[s.rng.IntN(len(draw))])
 		s.alive()
 	}
 	s.mu.Lock()
@@ -253,13 +267,18 @@ func (s *schedule) play() []string {
 	s.settle()
 	bad := append(check(w), storetest.Check(context.Background(), w.store, nil)...)
 	bad = append(bad, s.accounted()...)
-	w.stop()
+	for _, p := range w.procs {
+		p.stop()
+	}
 	return bad
 }
 
 // settle lets everything end: held entries stay held.
 func (s *schedule) settle() {
 	for range 4 {
+		if s.fleet != nil {
+			s.fleet.heal()
+		}
 		s.alive()
 		s.w.quiet()
 	}
@@ -300,6 +319,10 @@ func (s *schedule) arm() {
 // alive restarts a process that a fault has killed; what the platform could
 // not deliver comes again.
 func (s *schedule) alive() {
+	if s.fleet != nil {
+		s.fleet.alive()
+		return
+	}
 	w := s.w
 	select {
 	case <-w.faulty.Crashed():
@@ -320,6 +343,10 @@ func (s *schedule) alive() {
 // deliver hands a message in as a platform would; one that a dead process did
 // not accept is kept for the next.
 func (s *schedule) deliver(m session.Message) {
+	if s.fleet != nil {
+		s.fleet.deliver(m)
+		return
+	}
 	w := s.w
 	for range 200 {
 		select {
@@ -332,14 +359,19 @@ func (s *schedule) deliver(m session.Message) {
 			return
 		}
 		if err := w.hub.Deliver(context.Background(), m); err == nil {
-			if m.Kind == session.KindText && !strings.HasPrefix(m.Text, "/") && m.Text != "stop" || isVerb(m.Text) {
-				s.sent[m.ID] = true
-			}
+			s.accepted(m)
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	w.t.Errorf("message %s was refused for 20 s", m.ID)
+}
+
+// accepted notes what must come to something.
+func (s *schedule) accepted(m session.Message) {
+	if m.Kind == session.KindText && !strings.HasPrefix(m.Text, "/") && m.Text != "stop" || isVerb(m.Text) {
+		s.sent[m.ID] = true
+	}
 }
 
 func isVerb(text string) bool {
@@ -358,10 +390,7 @@ func (s *schedule) message(who, text string) session.Message {
 // event does one thing and counts in which phase.
 func (s *schedule) event(kind string) {
 	w := s.w
-	phase := steer.PhaseIdle
-	if v, ok := w.hub.View(room); ok {
-		phase = v.Phase
-	}
+	phase := w.phase()
 	s.hit.add(s.hit.phases, phase.String()+" × "+kind)
 	text := fmt.Sprintf("text %d", s.n+1)
 	switch kind {
@@ -425,16 +454,29 @@ func (s *schedule) event(kind string) {
 			s.deliver(s.message("alice", "/new"))
 		}
 	case "crash":
-		w.crash()
+		w.process.crash()
 	case "restart":
-		w.stop()
+		w.process.stop()
 	case "error":
 		s.mu.Lock()
 		s.errs++
 		s.mu.Unlock()
 	default:
-		panic(kind)
+		if s.fleet == nil {
+			panic(kind)
+		}
+		s.fleet.event(kind)
 	}
+}
+
+// phase is the session's, as the process that runs it sees it.
+func (w *world) phase() steer.Phase {
+	for _, p := range w.procs {
+		if v, ok := p.hub.View(room); ok && !p.isDead() {
+			return v.Phase
+		}
+	}
+	return steer.PhaseIdle
 }
 
 // recent is one of alice's last messages.
@@ -545,7 +587,7 @@ func (s *schedule) accounted() []string {
 		}
 	}
 	for id := range s.sent {
-		if times[id] == 0 {
+		if times[id] == 0 && !s.w.plat.saidFull(id) {
 			badf("I1: message %s was accepted and is nowhere", id)
 		}
 		if times[id] > 1 && !s.edits[id] {

@@ -39,6 +39,7 @@ type running struct {
 	began   time.Time
 	done    chan struct{}
 	stop    chan struct{}
+	kill    func() // closes stop
 	result  loop.ToolResult
 	adopted bool
 	over    func(loop.ToolResult, bool)
@@ -65,6 +66,7 @@ func (o toolPort) Start(ctx context.Context, c loop.ToolCall) loop.Running {
 
 func (b *toolbox) start(ctx context.Context, proc *process, c loop.ToolCall) loop.Running {
 	r := &running{box: b, proc: proc, call: c, began: time.Now(), done: make(chan struct{}), stop: make(chan struct{})}
+	r.kill = sync.OnceFunc(func() { close(r.stop) })
 	if err := json.Unmarshal([]byte(c.Call.Args), &r.args); err != nil {
 		panic(err)
 	}
@@ -80,7 +82,7 @@ func (b *toolbox) start(ctx context.Context, proc *process, c loop.ToolCall) loo
 		b.bad = append(b.bad, "I4: "+owner+" runs "+c.Key.String()+", and "+proc.nonce+" begins a call")
 	}
 	b.mu.Unlock()
-	b.w.logIn(c.Key, "tool%s %s %q begins", where(c.Key), c.Call.Name, r.args.Do)
+	b.w.logIn(c.Key, "tool%s %s %q%s begins", where(c.Key), c.Call.Name, r.args.Do, proc.at())
 	proc.tools.Go(func() { r.run(ctx, took) })
 	return r
 }
@@ -188,7 +190,7 @@ func (o toolPort) Kill(_ session.Key, id string) {
 	mine := r != nil && r.proc == o.proc
 	o.mu.Unlock()
 	if mine {
-		close(r.stop)
+		r.kill() // by several at once
 		<-r.done
 	}
 }

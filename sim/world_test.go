@@ -36,11 +36,13 @@ type world struct {
 	*process            // the running one; of several, the one that hears what comes next
 	procs    []*process // in their places
 	lives    int        // how many processes there were
+	breaks   int        // how often a process was cut off from the store
 	bus      *bus       // between replicas; nil: there is one process
 
 	missed []session.Message // written while no process ran
 
 	mu    sync.Mutex
+	jumps []time.Time // of the store's clock
 	lines []logged
 	shows []string
 	texts map[string]bool // all that people wrote
@@ -72,12 +74,13 @@ type config struct {
 	ttl      time.Duration
 	cut      int // how long a part may be; 0 = any
 	observe  int // messages of the room that do not speak to the bot
+	replicas int // processes at once
 }
 
 func defaults() config {
 	return config{
 		mode: steer.Steer, join: time.Second, yield: 5 * time.Second, skip: true, deletes: true, from: "owner", onEnd: "turn",
-		drain: 20 * time.Second, steps: 60, time: time.Hour, ttl: 5 * time.Second,
+		drain: 20 * time.Second, steps: 60, time: time.Hour, ttl: 5 * time.Second, replicas: 1,
 	}
 }
 
@@ -129,7 +132,7 @@ func (w *world) logSent(s sent) {
 }
 
 // logRequest writes what a request adds to the one before it in its session.
-func (w *world) logRequest(n int) {
+func (w *world) logRequest(n int, proc *process) {
 	w.model.mu.Lock()
 	req := w.model.reqs[n]
 	var before []string
@@ -152,7 +155,7 @@ func (w *world) logRequest(n int) {
 		same++
 	}
 	if same == len(req.msgs) && same == len(before) {
-		w.logIn(key, "model%s is asked again", in)
+		w.logIn(key, "model%s is asked again%s", in, proc.at())
 		return
 	}
 	for _, raw := range req.msgs[same:] {
@@ -160,7 +163,7 @@ func (w *world) logRequest(n int) {
 		if m.Role == "assistant" && len(m.Calls) > 0 {
 			continue // its own words
 		}
-		w.logIn(key, "model%s gets %s: %s", in, m.Role, oneLine(showNote(m.Content)))
+		w.logIn(key, "model%s gets %s%s: %s", in, m.Role, proc.at(), oneLine(showNote(m.Content)))
 	}
 	if req.noTools {
 		w.logIn(key, "model%s may use no tools", in)
@@ -182,8 +185,11 @@ func showNote(s string) string {
 
 // start starts the process.
 func (w *world) start() {
-	w.process = w.spawn(0)
-	w.procs = []*process{w.process}
+	w.procs = nil
+	for place := range w.conf.replicas {
+		w.procs = append(w.procs, w.spawn(place))
+	}
+	w.process = w.procs[0]
 }
 
 // restart starts a new process on the same machine.
