@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ type mutation struct {
 	name    string
 	breakIt func(*world)
 	want    string // in one of the violations
+	draw    drawer // nil: one process
 }
 
 // broken is a store that breaks promises; each field is one.
@@ -30,6 +32,9 @@ type broken struct {
 	deafOut   bool // I9: a sent part is not taken out
 	loseSteer bool // I5: a drained steer is not given back to the loop
 	dropRows  bool // I14: results of calls that were not run are not stored
+	unfenced  bool // I4: who lost the lease writes on
+	generous  bool // I4: a lease that another holds is given all the same
+	early     bool // I9: a part that another sends now is given, as if nobody did
 
 	mu sync.Mutex
 	n  int
@@ -53,7 +58,37 @@ func (b *broken) Accept(ctx context.Context, r session.Accept) (session.Accepted
 	return b.Store.Accept(ctx, r)
 }
 
+func (b *broken) Claim(ctx context.Context, key session.Key, nonce string, ttl time.Duration) (session.Begun, error) {
+	c, err := b.Store.Claim(ctx, key, nonce, ttl)
+	if b.generous && errors.Is(err, session.ErrHeld) {
+		return session.Begun{Lease: session.Lease{Key: key, Epoch: 1, Nonce: nonce, TTL: ttl}}, nil
+	}
+	return c, err
+}
+
+func (b *broken) Renew(ctx context.Context, l session.Lease) (session.Flags, error) {
+	f, err := b.Store.Renew(ctx, l)
+	if b.unfenced && errors.Is(err, session.ErrFenced) {
+		return f, nil
+	}
+	return f, err
+}
+
+func (b *broken) OutTake(ctx context.Context, key session.Key, nonce string, takeover time.Duration) (session.Part, bool, time.Duration, error) {
+	p, ok, wait, err := b.Store.OutTake(ctx, key, nonce, takeover)
+	if b.early && !ok && wait > 0 {
+		p, ok, wait, err = b.Store.OutTake(ctx, key, nonce, 0)
+		p.State = session.PartSending
+	}
+	return p, ok, wait, err
+}
+
 func (b *broken) Commit(ctx context.Context, l session.Lease, r session.Commit) (session.Committed, error) {
+	if b.unfenced {
+		if lane, err := b.Load(ctx, l.Key); err == nil && lane.Turn != 0 {
+			l.Epoch, l.Nonce, r.Seq = lane.Epoch, lane.Nonce, lane.Seq
+		}
+	}
 	if b.dropRows && r.End && len(r.Rows) > 1 {
 		r.Rows = r.Rows[len(r.Rows)-1:]
 	}
@@ -101,15 +136,18 @@ func mutations() []mutation {
 		}
 	}
 	return []mutation{
-		{"I1 accept without storing", store(func(b *broken) { b.lateAck = true }), "I1"},
-		{"I2 no dedupe", store(func(b *broken) { b.noDedupe = true }), "I2"},
-		{"I3 turns begin newest first", store(func(b *broken) { b.shuffled = true }), "I3"},
-		{"I5 a drained steer does not reach the request", store(func(b *broken) { b.loseSteer = true }), ""},
-		{"I6 calls run again after a crash", func(w *world) { w.tools = func(b loop.Toolbox) loop.Toolbox { return forgetful{b} } }, "I6"},
-		{"I9 a sent part stays in the outbox", store(func(b *broken) { b.deafOut = true }), "I9"},
-		{"I14 open calls are not paired", store(func(b *broken) { b.dropRows = true }), "I14"},
-		{"I8 the key is not cut out", func(w *world) { w.model.dirty = true }, "I7"},
-		{"I11 the head changes within an epoch", func(w *world) { w.model.restless = true }, "I5"},
+		{"I1 accept without storing", store(func(b *broken) { b.lateAck = true }), "I1", nil},
+		{"I2 no dedupe", store(func(b *broken) { b.noDedupe = true }), "I2", nil},
+		{"I3 turns begin newest first", store(func(b *broken) { b.shuffled = true }), "I3", nil},
+		{"I5 a drained steer does not reach the request", store(func(b *broken) { b.loseSteer = true }), "", nil},
+		{"I6 calls run again after a crash", func(w *world) { w.tools = func(b loop.Toolbox) loop.Toolbox { return forgetful{b} } }, "I6", nil},
+		{"I9 a sent part stays in the outbox", store(func(b *broken) { b.deafOut = true }), "I9", nil},
+		{"I14 open calls are not paired", store(func(b *broken) { b.dropRows = true }), "I14", nil},
+		{"I8 the key is not cut out", func(w *world) { w.model.dirty = true }, "I7", nil},
+		{"I11 the head changes within an epoch", func(w *world) { w.model.restless = true }, "I5", nil},
+		{"I4 who lost the lease writes on", store(func(b *broken) { b.unfenced = true }), "", newFleet},
+		{"I4 two take one seat", store(func(b *broken) { b.generous = true }), "polls while", newFleet},
+		{"I9 two send one part", store(func(b *broken) { b.early = true }), "I9", newFleet},
 	}
 }
 
@@ -120,7 +158,7 @@ func TestMutations(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			hit := newReached()
 			for seed := uint64(1); seed <= 3000; seed++ {
-				bad := playBroken(t, seed, hit, m.breakIt)
+				bad := playBroken(t, seed, hit, m)
 				for _, v := range bad {
 					if strings.Contains(v, m.want) {
 						t.Logf("caught by seed %d: %s", seed, v)
@@ -135,11 +173,15 @@ func TestMutations(t *testing.T) {
 
 // playBroken plays a seed in a world that is broken; what goes wrong in it
 // fails nothing but is given back.
-func playBroken(t *testing.T, seed uint64, hit *reached, breakIt func(*world)) (bad []string) {
+func playBroken(t *testing.T, seed uint64, hit *reached, m mutation) (bad []string) {
 	quiet := &collector{TB: t}
 	synctest.Test(t, func(t *testing.T) {
-		s := newSchedule(quiet, seed, hit)
-		breakIt(s.w)
+		draw := m.draw
+		if draw == nil {
+			draw = newSchedule
+		}
+		s := draw(quiet, seed, hit)
+		m.breakIt(s.w)
 		bad = s.play()
 	})
 	return append(bad, quiet.errs...)
