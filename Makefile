@@ -1,4 +1,4 @@
-.PHONY: run test quick bench screens
+.PHONY: run test quick bench screens long
 run:
 	go run ./cmd/gateway
 test:
@@ -9,6 +9,9 @@ quick:
 bench:
 	go test -run '^$$' -bench . -benchtime 1s ./store/sqlite ./store/redis ./cmd/gateway
 	go test -run '^$$' -bench . -benchtime 200ms ./steer ./loop/... ./adapters/... ./tools
+# A million schedules, alone and with replicas.
+long:
+	go test ./sim -run 'TestSeeds|TestFleet' -seeds 1000000 -timeout 0
 # The pictures in docs/screens, from recorded calls; needs chromium and a font
 # with emoji (fonts-noto-color-emoji).
 screens:

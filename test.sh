@@ -55,6 +55,8 @@ step "the fakes, judged by grammY and discord.js"
 go test -count=1 -tags interop -timeout 5m ./interop
 step "10,000 simulated schedules"
 go test ./sim -run 'TestSeeds' -seeds 10000 -timeout 15m
+step "10,000 simulated schedules with replicas"
+go test ./sim -run 'TestFleet' -seeds 10000 -timeout 15m
 step "200 kills of the built gateway on each store"
 go test ./cmd/gateway -run 'TestKills' -kills 200 -timeout 20m
 step "known vulnerabilities"
