@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -43,6 +44,25 @@ func TestLateReply(t *testing.T) {
 			}
 			w.rest(time.Minute)
 			w.want("21 b") // asked again when the other's try is too old to be trusted
+		})
+	})
+	t.Run("replies are lost", func(t *testing.T) {
+		play(t, func(w *world) {
+			w.hook = func(point string, when storetest.When) storetest.Fault {
+				if point == "outtake" && when == storetest.After && time.Since(w.began) < unknownAfter-time.Second {
+					return storetest.LostReply
+				}
+				return storetest.None
+			}
+			w.plat.send = func(context.Context, session.Part) error { time.Sleep(3 * time.Second); return nil }
+			w.put(room, session.PartFinal, "a")
+			w.out.Nudge(room, nil)
+			w.rest(unknownAfter + time.Second)
+			w.want("9 a")
+			// What is under way must not look as old as the first call that asked for it.
+			if _, ok, wait, err := w.store.OutTake(t.Context(), room, "other", unknownAfter); ok || wait < unknownAfter/2 || err != nil {
+				t.Errorf("another process: %v, wait %v, %v; want it to wait", ok, wait, err)
+			}
 		})
 	})
 	t.Run("the store is slow", func(t *testing.T) {

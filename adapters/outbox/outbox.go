@@ -82,6 +82,7 @@ type worker struct {
 
 	paced session.Paced // nil: the platform has no budget
 	due   time.Time     // of the worker's goroutine: when the send set aside may go; zero = none is
+	asked time.Time     // likewise: since when the store is asked for a part, and has not answered
 }
 
 // A signer shows one session's signs.
@@ -272,14 +273,19 @@ func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, e
 		b.askAgain(w)
 		return taken{}, false, wait, nil
 	}
-	asked := time.Now()
+	if w.asked.IsZero() {
+		w.asked = time.Now()
+	}
 	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
 	if ok && !p.Alone || wait > 0 || err != nil {
 		b.askAgain(w)
 	}
 	if ok {
 		p.Paced, w.due = !w.due.IsZero(), time.Time{}
-		p.Asked = asked
+		p.Asked = w.asked // the first call may have taken it, and its reply was lost
+	}
+	if err == nil {
+		w.asked = time.Time{}
 	}
 	return taken{p, b.Nonce}, ok, wait, err
 }
