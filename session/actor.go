@@ -112,6 +112,9 @@ func (a *actor) run(life context.Context) {
 	for {
 		if look {
 			wait := a.look(life)
+			if a.turn == nil && (wait <= 0 || wait > keepRoom) {
+				a.h.call(a.h.gate.leave(a.key)) // it did not begin, for whatever reason
+			}
 			if wait == never && a.mayLeave() && a.h.leave(a) {
 				return
 			}
@@ -155,6 +158,7 @@ func (a *actor) mayLeave() bool {
 // ended takes note of a turn that is over; it reports whether to look again.
 func (a *actor) ended(e ended) bool {
 	a.setTurn(nil)
+	a.h.call(a.h.gate.leave(a.key)) // before it looks: others come first now
 	a.held = a.held && !e.lost && !e.parked && e.more
 	missed := a.missed
 	a.missed = false
@@ -323,6 +327,10 @@ func (a *actor) maySteer(owner, author UserID) bool { return a.h.maySteer(owner,
 func (a *actor) resume(life context.Context, lane Lane) time.Duration {
 	if left, held := lane.heldByOther(a.h.Nonce, a.h.LeaseTTL); held {
 		return left + time.Millisecond
+	}
+	// A turn that was stopped only has to end.
+	if !a.h.gate.enter(a.key, a.h.crowd(a.key), true, lane.Stop == lane.Turn) {
+		return never
 	}
 	asked := time.Now()
 	b, err := a.h.Store.Claim(life, a.key, a.h.Nonce, a.h.LeaseTTL)

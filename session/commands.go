@@ -346,6 +346,9 @@ func (h *Hub) cmdPending(ctx context.Context, p Principal, m Message, _ string) 
 		buttons = append(buttons, Button{Text: "Drop " + n, Data: "drop:" + t})
 		buttons[first].Row = true
 	}
+	if h.waitsForRoom(lane) {
+		b.WriteString("It " + textWaitsForRoom + ".")
+	}
 	return h.reply(ctx, m, b.String(), buttons...)
 }
 

@@ -148,6 +148,8 @@ func (h *Hub) accept(ctx context.Context, p Principal, m Message, explicit *stee
 		if want == steer.Steer {
 			r.Fate = FatePending
 		}
+	} else if h.gate.full(m.Key, h.crowd(m.Key)) {
+		r.Turn, r.Fate = noTurn, FateQueued
 	}
 	r.Want = want
 	r.Full = h.parts(Outgoing{Key: m.Key, Kind: PartNotice, Markdown: textFull, ReplyTo: m.ID, Silent: true, Interaction: m.Interaction, Alone: true}, 0, "full:"+m.Dedupe)
@@ -265,8 +267,8 @@ func (h *Hub) drop(ctx context.Context, m Message, e Entry) (bool, error) {
 	return r.Done, nil
 }
 
-// noTurn is the turn of an entry that waited and was re-routed in an idle
-// session: it belongs to no turn, and people saw it wait.
+// noTurn is the turn of an entry that people saw wait in an idle session, for room
+// or because it was re-routed: it belongs to no turn.
 const noTurn = -1
 
 // reroute gives an entry another way: now (steer), queue, or run (unhold).

@@ -43,6 +43,9 @@ type Options struct {
 	Observe   func(Key) int
 	LeaseTTL  time.Duration
 	JobsOnEnd string // turn | tell | nothing
+	// Running is how many turns run at once in this process, and RunningChat how
+	// many of them in the sessions of one chat; 0 = no cap.
+	Running, RunningChat int
 	// HistoryBytes bounds the rows kept in memory of sessions, idle ones too.
 	HistoryBytes int64
 	Log          *slog.Logger
@@ -66,6 +69,7 @@ type Hub struct {
 	platforms map[PlatformName]Platform
 	commands  map[string]*Command
 	history   *histories
+	gate      *gate
 
 	life     context.Context // ends when the process must stop at once
 	kill     context.CancelCauseFunc
@@ -107,6 +111,7 @@ func NewHub(ctx context.Context, o Options) *Hub {
 	h := &Hub{
 		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{}, left: map[Key]time.Time{},
 		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1), seats: map[Key]*Seat{},
+		gate: newGate(o.Running, o.RunningChat),
 	}
 	h.commands = registry()
 	h.life, h.kill = context.WithCancelCause(ctx)
@@ -242,17 +247,17 @@ func (h *Hub) hurry() {
 }
 
 // nudge makes sure that key's actor looks at its lane; lane may be what a
-// store call just returned. It never blocks.
-func (h *Hub) nudge(key Key, lane *Lane) {
+// store call just returned. It never blocks. False: nobody will look here.
+func (h *Hub) nudge(key Key, lane *Lane) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := h.actors[key]
 	if a == nil {
 		if h.closed || h.life.Err() != nil {
-			return // the next process sees it: the store says that it is due
+			return false // the next process sees it: the store says that it is due
 		}
 		if h.platform(key) == nil {
-			return // its platform is off: it waits in the store
+			return false // its platform is off: it waits in the store
 		}
 		a = newActor(h, key)
 		h.actors[key] = a
@@ -263,6 +268,7 @@ func (h *Hub) nudge(key Key, lane *Lane) {
 		}()
 	}
 	a.poke(lane)
+	return true
 }
 
 // leave removes a from the hub unless it was nudged meanwhile.

@@ -31,9 +31,13 @@ func (a *actor) lookIdle(life context.Context, lane Lane) time.Duration {
 	}
 	take := steer.Take(waiting, a.h.Together)
 	if len(take) > 0 {
+		if !a.h.gate.enter(a.key, a.h.crowd(a.key), false, false) {
+			return a.waitForRoom(life, lane)
+		}
 		return a.begin(life, lane, take)
 	}
 	if wait != never {
+		a.h.gate.forgo(a.key)
 		return wait
 	}
 	var running, over []Job
@@ -47,8 +51,12 @@ func (a *actor) lookIdle(life context.Context, lane Lane) time.Duration {
 		}
 	}
 	if len(over) > 0 {
+		if a.h.JobsOnEnd == "turn" && !a.h.gate.enter(a.key, a.h.crowd(a.key), false, false) {
+			return a.waitForRoom(life, lane)
+		}
 		return a.tellJobs(life, lane, over)
 	}
+	a.h.gate.forgo(a.key)
 	if len(running) > 0 {
 		return a.keepForJobs(life)
 	}

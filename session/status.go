@@ -33,6 +33,8 @@ type Status struct {
 	Jobs     int     `json:"jobs"`
 	Messages int64   `json:"rows"`
 	Model    string  `json:"model,omitempty"`
+	// Waits says that something could begin, or go on, and waits for room.
+	Waits bool `json:"waits_for_room,omitempty"`
 }
 
 // Status reads a session's state for p.
@@ -54,7 +56,7 @@ func (h *Hub) Status(ctx context.Context, p Principal, key Key) (Status, error) 
 func (h *Hub) statusOf(lane Lane, key Key) Status {
 	s := Status{
 		Session: key.String(), Title: lane.Title, Mode: h.mode(key, lane).String(), Phase: lane.Phase.String(),
-		Turn: lane.Turn, Messages: lane.Seq, Jobs: 0,
+		Turn: lane.Turn, Messages: lane.Seq, Jobs: 0, Waits: h.waitsForRoom(lane),
 	}
 	for _, j := range lane.Jobs {
 		s.Jobs += boolInt(j.Name != asideJob)
@@ -129,6 +131,9 @@ func (s Status) text() string {
 			fmt.Fprintf(&b, ", tool %s", s.Tool)
 		}
 	}
+	if s.Waits {
+		b.WriteString(", " + textWaitsForRoom)
+	}
 	fmt.Fprintf(&b, "\nto be steered in %d, queued %d, held %d", s.Pending, s.Queued, s.Held)
 	if s.Oldest >= 1 {
 		fmt.Fprintf(&b, " (oldest %s)", ago(time.Duration(s.Oldest*float64(time.Second))))
@@ -149,14 +154,23 @@ type Overview struct {
 	Running  []Status `json:"running"`
 	Turns    int64    `json:"turns_ended"` // in this process
 	Failed   int64    `json:"turns_failed"`
+	Room     Room     `json:"room"`
 	Store    Stats    `json:"store"`
 	LastErr  string   `json:"last_store_error,omitempty"`
+}
+
+// Room is how many turns run here, and how many sessions wait for that.
+type Room struct {
+	Used    int  `json:"used"`
+	Most    int  `json:"most"` // 0 = no cap
+	Waiting int  `json:"waiting"`
+	Short   bool `json:"short_of_memory"`
 }
 
 // Overview reads the process's state. It is for operators: it lists sessions
 // of all chats.
 func (h *Hub) Overview(ctx context.Context) (Overview, error) {
-	o := Overview{Uptime: time.Since(h.began).Seconds(), Draining: h.Draining(), Turns: h.turns.Load(), Failed: h.failed.Load(), Running: []Status{}}
+	o := Overview{Uptime: time.Since(h.began).Seconds(), Draining: h.Draining(), Turns: h.turns.Load(), Failed: h.failed.Load(), Room: h.gate.state(), Running: []Status{}}
 	if e := h.lastErr.Load(); e != nil {
 		o.LastErr = *e
 	}

@@ -214,7 +214,7 @@ type Accept struct {
 	Key    Key
 	Dedupe string
 	Want   steer.Mode
-	Turn   int64 // the turn judged at the door
+	Turn   int64 // the turn judged at the door; under 0: none runs and it waits for room, so the cap holds
 	Author UserID
 	Msg    MessageID
 	Data   []byte // JSON Input, with one part
@@ -241,7 +241,7 @@ type AcceptOutcome uint8
 const (
 	AcceptOK     AcceptOutcome = iota
 	AcceptDup                  // seen before: Ticket is the first one's, 0 if it was refused or is a command's
-	AcceptFull                 // SlotCap entries wait in a busy lane: nothing claimed, the sender is told
+	AcceptFull                 // SlotCap entries wait in a busy lane, or for room: nothing claimed, the sender is told
 	AcceptJoined               // became a part of the open entry Ticket
 )
 

@@ -100,21 +100,32 @@ func (h *Hub) wakeAllLocked() {
 	}
 }
 
+const (
+	// sweepMost is how many sessions are looked at anew in one sweep.
+	sweepMost = 256
+	// lineMost is how many that stand in line a sweep looks behind, so that what it
+	// reads has an end.
+	lineMost = 10_000
+)
+
 // sweep finds what is due, whoever stored it.
 func (h *Hub) sweep(ctx context.Context) {
 	if _, err := h.Routes.shelf.get(ctx); err != nil { // without them nothing goes where it belongs
 		h.note(ctx, "read routes", err)
 		return
 	}
-	keys, err := h.Store.Due(ctx, 256)
+	// Those that stand in line here are due as well, and may be the first of all.
+	keys, err := h.Store.Due(ctx, sweepMost+min(h.gate.state().Waiting, lineMost))
 	if err != nil {
 		h.note(ctx, "sweep", err)
 		return
 	}
 	for _, k := range keys {
-		h.nudge(k, nil)
+		if !h.gate.stands(k) { // else it is looked at when there is room
+			h.nudge(k, nil)
+		}
 	}
-	keys, err = h.Store.OutDue(ctx, 256)
+	keys, err = h.Store.OutDue(ctx, sweepMost)
 	if err != nil {
 		h.note(ctx, "sweep outbox", err)
 		return

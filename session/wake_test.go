@@ -90,8 +90,9 @@ func playTwo(t *testing.T, b *bus, s set, f func(w *world, other *session.Hub)) 
 	s.wrap = func(st session.Store) session.Store { return replica{st, b, "one"} }
 	play(t, s, func(w *world) {
 		two := replica{w.store, b, "two"}
+		w.other = &agent{end: make(chan session.Outcome), takes: s.takes}
 		hub := session.NewHub(w.t.Context(), session.Options{
-			Store: two, Agent: &agent{end: make(chan session.Outcome)}, Outbox: w.out, Access: session.NewAccess(two, everyone), Nonce: "life2",
+			Store: two, Agent: w.other, Outbox: w.out, Access: session.NewAccess(two, everyone), Nonce: "life2",
 			Mode: func(session.Key) steer.Mode { return s.mode }, SteerFrom: "owner", LeaseTTL: 5 * time.Second, JobsOnEnd: "turn",
 			HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 		})
@@ -100,7 +101,7 @@ func playTwo(t *testing.T, b *bus, s set, f func(w *world, other *session.Hub)) 
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			if err := hub.Run(run, time.Second); err != nil {
+			if err := hub.Run(run, time.Second); err != nil && !w.kills {
 				w.t.Errorf("the other hub: %v", err)
 			}
 		}()

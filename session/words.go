@@ -68,6 +68,7 @@ const (
 	textResumeBusy    = "A task runs or waits here. End it first (/stop all), then /resume."
 	textResumeGone    = "That session has gone on to another chat since. /resume lists yours."
 	textResumePrivate = "Send /resume in a private chat: it shows names there, and /resume NAME works here too."
+	textWaitsForRoom  = "waits for room: as many tasks run at once as this gateway may run"
 	textForwardedCmd  = "" // a forwarded command is data and gets no answer
 )
 

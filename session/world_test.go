@@ -27,8 +27,10 @@ type world struct {
 	access *session.Access
 	hub    *session.Hub
 	agent  *agent
+	other  *agent // of the second process (playTwo)
 	out    *signs
-	n      int // messages written
+	kills  bool // the second process is killed
+	n      int  // messages written
 }
 
 const lobby, den = session.ChatID("lobby"), session.ChatID("den")
@@ -50,6 +52,9 @@ type set struct {
 	deletes  bool          // DeleteStops
 	join     time.Duration // JoinWindow
 	hook     storetest.Hook
+
+	running, chat int           // limits.running and limits.running_chat
+	takes         time.Duration // what a turn takes; 0: until it is told to end
 }
 
 // everyone lets everybody talk; root is an admin.
@@ -65,7 +70,7 @@ func play(t *testing.T, s set, f func(w *world)) {
 			s.policy = everyone
 		}
 		w := &world{t: t, store: storetest.NewModel(time.Now), out: &signs{}}
-		w.agent = &agent{end: make(chan session.Outcome)}
+		w.agent = &agent{end: make(chan session.Outcome), takes: s.takes}
 		inner := session.Store(w.store)
 		if s.wrap != nil {
 			inner = s.wrap(inner)
@@ -88,7 +93,7 @@ func play(t *testing.T, s set, f func(w *world)) {
 			Mode: func(session.Key) steer.Mode { return s.mode }, Notify: func(session.Key) session.Notify { return s.notify },
 			Progress: func(session.Key) session.Progress { return s.progress }, StopWords: []string{"stop", "halt"}, SteerFrom: "owner", Together: s.together, DeleteStops: s.deletes, JoinWindow: s.join,
 			Observe:  func(session.Key) int { return s.observe },
-			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+			LeaseTTL: 5 * time.Second, JobsOnEnd: "turn", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler), Running: s.running, RunningChat: s.chat,
 		})
 		for name := range s.policy {
 			if s.views != nil {
@@ -341,6 +346,13 @@ type agent struct {
 	asked  atomic.Int32  // questions beside turns
 	slow   time.Duration // what one takes
 	cut    atomic.Int32  // of them: those that were ended
+
+	takes time.Duration // what a turn takes; 0: until it is told to end
+	mu    sync.Mutex
+	now   int // running
+	most  int // at once
+	began []session.Key
+	times []time.Time // of began
 }
 
 func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error) {
@@ -352,10 +364,17 @@ func (*agent) Head(_ context.Context, _ session.Key, cur []byte) ([]byte, error)
 
 func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 	a.turn.Store(t)
+	defer a.runs(t.Key())()
+	var over <-chan time.Time
+	if a.takes > 0 {
+		over = time.After(a.takes)
+	}
 	for {
 		select {
 		case out := <-a.end:
 			return out
+		case <-over:
+			return session.Outcome{End: session.EndAnswered, Text: "done"}
 		case <-t.Bell():
 			if t.Parking() {
 				return session.Outcome{Parked: true}
@@ -373,6 +392,29 @@ func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 			}
 		}
 	}
+}
+
+// runs notes that a turn runs, until what it gives is called.
+func (a *agent) runs(k session.Key) (over func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.began, a.times = append(a.began, k), append(a.times, time.Now())
+	a.now++
+	a.most = max(a.most, a.now)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.now--
+	}
+}
+
+// order is which sessions have begun turns since it was last asked.
+func (a *agent) order() []session.Key {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	order := a.began
+	a.began, a.times = nil, nil
+	return order
 }
 
 func (a *agent) Aside(ctx context.Context, _ session.Key, _ []session.Row, _ string, _ session.Input) (string, error) {

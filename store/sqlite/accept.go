@@ -73,7 +73,7 @@ func (t *tx) place(l *lane, r session.Accept) (session.Accepted, error) {
 		}
 		return session.Accepted{Outcome: session.AcceptJoined, Ticket: e.Ticket}, nil
 	}
-	if l.Turn != 0 && l.waiting() >= session.SlotCap {
+	if (l.Turn != 0 || r.Turn < 0) && l.waiting() >= session.SlotCap {
 		t.stats.Full++
 		return session.Accepted{Outcome: session.AcceptFull}, t.plan(l, r.Full)
 	}

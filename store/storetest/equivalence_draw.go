@@ -191,7 +191,7 @@ func (p *player) acceptOf(r session.Accept) {
 func (p *player) flood(l *played, c command) {
 	for range session.SlotCap + 1 {
 		id := p.id("m")
-		p.acceptOf(session.Accept{Key: l.key, Dedupe: id, Want: c.Mode, Author: ann, Msg: session.MessageID(id), Data: text(id), Fate: session.FateQueued})
+		p.acceptOf(session.Accept{Key: l.key, Dedupe: id, Want: c.Mode, Turn: int64(c.N%2) - 1, Author: ann, Msg: session.MessageID(id), Data: text(id), Fate: session.FateQueued})
 	}
 }
 

@@ -293,7 +293,7 @@ func (m *Model) Accept(_ context.Context, r session.Accept) (session.Accepted, e
 			}
 		}
 	}
-	if l.Turn != 0 && len(l.waiting()) >= session.SlotCap {
+	if (l.Turn != 0 || r.Turn < 0) && len(l.waiting()) >= session.SlotCap {
 		l.mark(now, r.Dedupe, mark{})
 		m.plan(l, r.Full, now)
 		m.stats.Full++

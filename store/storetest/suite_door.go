@@ -19,7 +19,7 @@ func doorRules() []rule {
 		{"accept/I2 marks belong to a lane", (*env).acceptMarkOfLane},
 		{"accept/a full slot tells and claims nothing", (*env).acceptFull},
 		{"accept/the cap counts what waits and is not held", (*env).acceptCapHeld},
-		{"accept/an idle lane is never full", (*env).acceptIdleNeverFull},
+		{"accept/an idle lane is full only for what waits for room", (*env).acceptIdleNeverFull},
 		{"accept/T4 a part joins the open entry", (*env).acceptJoins},
 		{"accept/a part makes a steer queue", (*env).acceptDemotes},
 		{"accept/T5 a part joins nothing else", (*env).acceptJoinsNothingElse},
@@ -182,6 +182,8 @@ func (e *env) acceptIdleNeverFull() {
 		e.put()
 	}
 	e.equal(len(e.lane().Slot), session.SlotCap+3, "entries")
+	waits := func(a *session.Accept) { a.Turn = -1 }
+	e.equal(e.accept(waits).Outcome, session.AcceptFull, "that waits for room")
 	e.begin(me, 1)
 	e.equal(e.accept().Outcome, session.AcceptFull, "once a turn is open")
 }

@@ -38,7 +38,7 @@ for _, t in ipairs(join == 1 and group ~= '' and wait or {}) do
     return finish('JOINED', t)
   end
 end
-if n('turn') ~= 0 and #wait >= cap then
+if (n('turn') ~= 0 or turn < 0) and #wait >= cap then
   plan(full)
   count('full')
   return finish('FULL', 0)
