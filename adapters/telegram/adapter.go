@@ -75,7 +75,8 @@ type Options struct {
 	Session func(chat session.Key) session.Key
 	// Hear gives the words of a voice or video note that was saved; nil = they
 	// stay files. It needs Open.
-	Hear func(ctx context.Context, name string, audio io.Reader) (string, error)
+	Hear  func(ctx context.Context, name string, audio io.Reader) (string, error)
+	Short func() bool // memory is short (spare.go); nil: never
 	// Rich sends tables as rich messages where the server knows them (Bot API
 	// 10.1). Clients that do not know them show a request to update in their
 	// place; default off.
@@ -119,6 +120,7 @@ type Adapter struct {
 	shorts   []string
 	session  func(chat session.Key) session.Key
 	hear     func(ctx context.Context, name string, audio io.Reader) (string, error)
+	short    func() bool
 	rich     bool
 	commands []Command
 	log      *slog.Logger
@@ -181,7 +183,7 @@ func New(o Options) (*Adapter, error) {
 	}
 	a := &Adapter{
 		id:   id,
-		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, rich: o.Rich, commands: o.Commands, shorts: o.Shorts,
+		door: o.Door, docs: o.Docs, save: o.Save, files: o.Files, open: o.Open, session: o.Session, hear: o.Hear, short: o.Short, rich: o.Rich, commands: o.Commands, shorts: o.Shorts,
 		log: o.Log.With("platform", "telegram"), perUser: o.GroupSessions == "user", hook: o.Webhook, seat: o.Seat,
 		channels: slices.Clone(o.Channels), bots: slices.Clone(o.Bots),
 	}

@@ -93,6 +93,10 @@ func (a *Adapter) Handler() http.Handler {
 			w.WriteHeader(http.StatusBadRequest) // it broke off: it comes again
 			return
 		}
+		if a.spares() && !f.urgent(raw) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), hookWait)
 		defer cancel()
 		if !f.take(ctx, raw) {

@@ -47,7 +47,8 @@ func (a *Adapter) poll(ctx context.Context) error {
 		} else if time.Since(last) > quietWeek {
 			offset = 0
 		}
-		batch, err := a.updates(ctx, offset, wait)
+		most := f.most()
+		batch, err := a.updates(ctx, offset, most, wait)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -73,7 +74,7 @@ func (a *Adapter) poll(ctx context.Context) error {
 		if !ok {
 			return nil // not all were taken: they come again
 		}
-		if len(batch) < pollMost {
+		if len(batch) < most {
 			a.away.end()
 		}
 		now := time.Now()
@@ -92,17 +93,20 @@ func (a *Adapter) poll(ctx context.Context) error {
 			continue
 		}
 		f.wait(ctx)
+		if a.spares() && !pause(ctx, sparePoll) {
+			return nil
+		}
 	}
 }
 
-func (a *Adapter) updates(ctx context.Context, offset int64, wait time.Duration) ([]json.RawMessage, error) {
+func (a *Adapter) updates(ctx context.Context, offset int64, most int, wait time.Duration) ([]json.RawMessage, error) {
 	var batch []json.RawMessage
 	err := a.api.call(ctx, "getUpdates", struct {
 		Offset  int64    `json:"offset,omitempty"`
 		Limit   int      `json:"limit"`
 		Timeout int      `json:"timeout"`
 		Allowed []string `json:"allowed_updates"`
-	}{offset, pollMost, int(wait / time.Second), allowed}, &batch)
+	}{offset, most, int(wait / time.Second), allowed}, &batch)
 	return batch, err
 }
 

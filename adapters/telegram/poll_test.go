@@ -160,7 +160,7 @@ func TestTwoPollers(t *testing.T) {
 	play(t, Options{}, func(w *world) {
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		defer cancel()
-		if _, err := w.a.updates(ctx, 0, pollWait); err == nil || errors.Is(err, context.Canceled) {
+		if _, err := w.a.updates(ctx, 0, pollMost, pollWait); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("second poll: %v; want it to wait until its time is up", err)
 		}
 		if s := w.a.Status(); s.Err != wordsConflict {

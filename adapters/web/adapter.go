@@ -53,7 +53,10 @@ type Options struct {
 	// is in memory only and ends with the process.
 	Store Store
 	// Open opens files that the agent sends; nil: their links lead nowhere.
-	Open     Opener
+	Open Opener
+	// Short reports that the process is short of memory: then messages are answered
+	// 503 but for /stop, and the page sends them again. nil: never.
+	Short    func() bool
 	Commands []Command
 	Log      *slog.Logger // nil = discard
 }
@@ -66,6 +69,7 @@ type Adapter struct {
 	hub      Hub
 	store    Store // may be nil
 	open     Opener
+	short    func() bool
 	commands []Command
 	log      *slog.Logger
 	boot     string // names this process: what is in memory only began with it
@@ -110,7 +114,7 @@ func New(o Options) (*Adapter, error) {
 		o.Commands = []Command{}
 	}
 	return &Adapter{
-		listen: o.Listen, token: o.Token, hub: o.Hub, store: o.Store, open: o.Open, commands: o.Commands, log: o.Log,
+		listen: o.Listen, token: o.Token, hub: o.Hub, store: o.Store, open: o.Open, short: o.Short, commands: o.Commands, log: o.Log,
 		boot: strings.ToLower(rand.Text()[:10]), ending: make(chan struct{}),
 	}, nil
 }

@@ -161,6 +161,10 @@ func (a *Adapter) message(w http.ResponseWriter, r *http.Request, key session.Ke
 		fail(w, http.StatusBadRequest, wordsEmpty)
 		return
 	}
+	if a.short != nil && a.short() && !strings.HasPrefix(strings.ToLower(text), "/stop") {
+		fail(w, http.StatusServiceUnavailable, wordsShort)
+		return
+	}
 	m := a.event(key, session.KindText, in.ID)
 	m.Dedupe = "m:" + string(key.Chat) + ":" + in.ID
 	m.Text, m.ReplyTo = text, session.MessageID(in.ReplyTo)

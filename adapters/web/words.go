@@ -25,6 +25,7 @@ const (
 	wordsNoAnswer  = "It was taken, but no answer came within 10 s. Look again in a moment."
 	wordsRefused   = "The gateway does not let this person in here."
 	wordsStore     = "The store does not answer. Nothing is lost; it is tried again."
+	wordsShort     = "The gateway is short of memory. Nothing is lost: your message is sent again in a moment. /stop works."
 	wordsRetry     = "Again: what task %d was asked"
 	wordsNoFile    = "That file is not listed in this conversation any more."
 	wordsFileGone  = "That file is not in the workspace any more. Ask the agent for it again."

@@ -52,6 +52,7 @@ type parts struct {
 	opsAddr         net.Listener // nil when off
 	hookAddr        net.Listener // of Telegram's webhook; nil when it is polled
 	admin           *admin
+	memory          *pressure
 	model           string // its name, for status
 	demo            bool
 }
@@ -173,7 +174,11 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
 		Together: c.Queue.Together, DeleteStops: c.Input.DeleteStops, Notify: c.notifyOf, Progress: c.progressOf, Observe: c.observeOf,
 		LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
-		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log,
+		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log, Running: c.Limits.Running, RunningChat: c.Limits.RunningChat,
+	})
+	p.memory = newPressure(c.Limits.Memory, func(short bool) {
+		log.Warn("memory", "short", short, "live", p.memory.live.Load(), "most", c.Limits.Memory)
+		p.hub.Spare(short)
 	})
 	p.admin = &admin{store: p.store, access: p.access, files: p.files, parts: p}
 	return p, p.platforms()

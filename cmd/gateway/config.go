@@ -176,6 +176,9 @@ type Limits struct {
 	TurnSteps    int      `yaml:"turn_steps"`
 	TurnTime     Duration `yaml:"turn_time"`
 	HistoryCache Size     `yaml:"history_cache"`
+	Running      int      `yaml:"running"`
+	RunningChat  int      `yaml:"running_chat"`
+	Memory       Size     `yaml:"memory"`
 }
 
 // Lease is a runner's right to a session.
@@ -232,6 +235,7 @@ func Defaults() Config {
 		Jobs:          Jobs{OnEnd: "turn"},
 		Limits: Limits{
 			Drain: Duration(20 * time.Second), TurnSteps: 60, TurnTime: Duration(time.Hour), HistoryCache: 64 << 20,
+			Running: 256, RunningChat: 64, Memory: 512 << 20,
 		},
 		Lease:  Lease{TTL: Duration(5 * time.Second)},
 		Outbox: OutboxOpt{UnknownAfter: Duration(10 * time.Second)},

@@ -68,7 +68,7 @@ func (p *parts) onTelegram(c Config) error {
 		p.polls = p.hub.Seat("telegram:" + strconv.FormatInt(id, 10))
 	}
 	p.telegram, err = telegram.New(telegram.Options{
-		Webhook: hook, Seat: sitOn(p.polls), Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
+		Short: p.memory.Short, Webhook: hook, Seat: sitOn(p.polls), Open: p.files.open, Session: p.routes.Current, Hear: c.hear(), Rich: c.Platforms.Telegram.Rich,
 		Token: func() string { return string(c.Platforms.Telegram.Token) }, APIURL: c.Platforms.Telegram.APIURL,
 		Door: p.hub, Docs: p.store, Save: p.save, Commands: menu, Shorts: shorts, Log: p.log, GroupSessions: c.Sessions.Group,
 		Files: p.mayLoad, Channels: c.Platforms.Telegram.AllowChannels.numbers(), Bots: c.Platforms.Telegram.AllowBots.numbers(),
@@ -112,7 +112,7 @@ func (p *parts) onWeb(c Config) (err error) {
 		list = append(list, web.Command{Name: cmd.Name, Args: cmd.Args, Help: cmd.Help})
 	}
 	p.web, err = web.New(web.Options{
-		Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Store: p.store, Open: p.files.open, Commands: list, Log: p.log,
+		Short: p.memory.Short, Listen: c.Platforms.Web.Listen, Token: string(c.Platforms.Web.Token), Hub: p.hub, Store: p.store, Open: p.files.open, Commands: list, Log: p.log,
 	})
 	if err != nil {
 		return err

@@ -83,6 +83,7 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 	if p.opsAddr != nil {
 		start("ops", opsCtx, func(ctx context.Context) error { return p.ops.Run(ctx, p.opsAddr) })
 	}
+	start("memory", opsCtx, p.memory.run)
 	if keep := duration(p.conf.Store.Retention); keep > 0 {
 		start("retention", intake, newSweeper(p.admin, keep, p.log).run)
 	}
@@ -200,6 +201,9 @@ func (p *parts) ready(ctx context.Context) []string {
 	}
 	if err := p.store.Ping(ctx); err != nil {
 		reasons = append(reasons, "store: "+err.Error())
+	}
+	if why := p.memory.reason(); why != "" {
+		reasons = append(reasons, why)
 	}
 	// Who waits for a seat serves all the same: it runs turns and sends.
 	if p.telegram != nil && p.polls.Here() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"time"
 
 	"coxswain/session"
@@ -24,6 +25,7 @@ type fullStatus struct {
 	Web        string          `json:"web,omitempty"`
 	Goroutines int             `json:"goroutines"`
 	HeapBytes  uint64          `json:"heap_bytes"`
+	Memory     memoryStatus    `json:"memory"`
 	session.Overview
 }
 
@@ -79,6 +81,7 @@ func (p *parts) status(ctx context.Context) (any, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s.HeapBytes = m.HeapAlloc
+	s.Memory = p.memory.status()
 	if p.telegram != nil {
 		t := p.telegram.Status()
 		s.Telegram = &telegramStatus{
@@ -111,6 +114,8 @@ func (s *fullStatus) print(w io.Writer) {
 		s.StoreMs, s.Store.Sessions, s.Store.Accepted, s.Store.Duplicates, s.Store.Full, s.Store.InSlot)
 	fmt.Fprintf(w, "turns %d ended, %d failed, %d running; recovered %d, fenced %d\n",
 		s.Turns, s.Failed, len(s.Running), s.Store.Recovered, s.Store.Fenced)
+	fmt.Fprintf(w, "room: %d used of %s, %d sessions wait; memory: %d MiB of %s live\n",
+		s.Room.Used, bound(int64(s.Room.Most)), s.Room.Waiting, s.Memory.Live>>20, bound(int64(s.Memory.Most>>20)))
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
 		fmt.Fprintf(w, "telegram %s: %s, last update %s%s\n", cmp.Or(t.Username, "(no name yet)"), connected(t.Seat, t.Connected), when(t.LastUpdate), because(t.Err))
@@ -130,6 +135,14 @@ func (s *fullStatus) print(w io.Writer) {
 	if s.LastErr != "" {
 		fmt.Fprintf(w, "last store error: %s\n", s.LastErr)
 	}
+}
+
+// bound names a bound; 0 is none.
+func bound(n int64) string {
+	if n == 0 {
+		return "any"
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // Who receives for a platform: this gateway, or another one while it stands by.

@@ -65,10 +65,14 @@ func (c *Config) validate() error {
 	}{
 		{"steer.yield_after", c.Steer.YieldAfter < 0}, {"input.join_window", c.Input.JoinWindow < 0},
 		{"limits.drain", c.Limits.Drain < 0}, {"limits.history_cache", c.Limits.HistoryCache < 0},
+		{"limits.running", c.Limits.Running < 0}, {"limits.running_chat", c.Limits.RunningChat < 0},
 	} {
 		if d.less {
 			errs = append(errs, fmt.Errorf("config: %s is negative; it must be zero or more", d.key))
 		}
+	}
+	if m := c.Limits.Memory; m != 0 && m < max(memoryLeast, 2*c.Limits.HistoryCache) {
+		errs = append(errs, errors.New("config: limits.memory is under 64MiB or twice limits.history_cache; give it more, or 0 for no bound"))
 	}
 	errs = append(errs, c.validateAccess()...)
 	errs = append(errs, c.validateProfiles()...)

@@ -25,6 +25,7 @@ const (
 	textEveryone    = "platforms.telegram.allow_users is \"*\": everyone on Telegram may talk to this gateway."
 	textRunsAlready = "another gateway already runs on %s; gateway status asks it, stop it before starting a second one"
 	textNobody      = "no platform is on, so nobody can reach this gateway; set platforms.web.listen or a bot's token"
+	textShort       = "short of memory: %d MiB of limits.memory's %d MiB live; little is taken in until turns have ended"
 	textNoStore     = "nothing has run here yet: there is no %s; gateway run makes it, --config names another set-up"
 	textStoreUsage  = "usage: gateway store copy FROM TO; each is a store as store.url names it, for example sqlite:data/gateway.db"
 	textCopied      = "copied and compared: %d sessions, %d rows, %d waiting, %d parts to send, %d documents, %.2f s"
