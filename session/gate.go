@@ -233,7 +233,7 @@ func (h *Hub) Spare(short bool) { h.call(h.gate.spare(short)) }
 func (a *actor) waitForRoom(life context.Context, lane Lane) time.Duration {
 	for _, e := range lane.Slot {
 		switch {
-		case e.Held || !e.Open.IsZero() && lane.Now.Before(e.Open):
+		case e.Held || e.IsOpen(lane.Now):
 		case e.Turn == 0:
 			a.showWaits(life, e)
 		default:
@@ -275,6 +275,6 @@ func (h *Hub) waitsForRoom(lane Lane) bool {
 		return h.gate.stands(lane.Key) && (lane.Nonce == "" || !lane.Now.Before(lane.Until))
 	}
 	return slices.ContainsFunc(lane.Slot, func(e Entry) bool {
-		return !e.Held && e.Turn == noTurn && !(!e.Open.IsZero() && lane.Now.Before(e.Open))
+		return !e.Held && e.Turn == noTurn && !e.IsOpen(lane.Now)
 	})
 }
