@@ -130,6 +130,11 @@ func MarkCopy(ctx context.Context, st Store, c *CopyState) error {
 	return st.PutDoc(ctx, copyDoc, version, data)
 }
 
-// IsCopyDoc reports whether a document tells of a copy: it is not part of what
-// is copied.
-func IsCopyDoc(name string) bool { return name == copyDoc }
+// FilesDoc is the document that names the file by which gateways know that they
+// share one directory of workspaces.
+const FilesDoc = "files"
+
+// StaysDoc reports whether a document tells of its store and not of what is
+// stored: of a copy into it, and of where its gateways have their files. It is
+// not part of what is copied.
+func StaysDoc(name string) bool { return name == copyDoc || name == FilesDoc }

@@ -221,7 +221,7 @@ func (c *copier) empty(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("TO: %w", err)
 	}
-	names = slices.DeleteFunc(names, session.IsCopyDoc)
+	names = slices.DeleteFunc(names, session.StaysDoc)
 	if len(lanes) > 0 || len(names) > 0 {
 		return fmt.Errorf(wordsFull, c.toName)
 	}
@@ -375,7 +375,7 @@ func (c *copier) docs(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		if session.IsCopyDoc(name) {
+		if session.StaysDoc(name) {
 			continue
 		}
 		data, version, err := c.src.Doc(ctx, name)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -124,7 +125,7 @@ func same(t *testing.T, got, want session.Store) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if session.IsCopyDoc(name) {
+		if session.StaysDoc(name) {
 			continue
 		}
 		a, va, err := got.Doc(t.Context(), name)
@@ -139,4 +140,31 @@ func same(t *testing.T, got, want session.Store) {
 	if c, err := session.Copying(t.Context(), got); c != nil || err != nil {
 		t.Errorf("still marked as a copy: %+v, %v", c, err)
 	}
+}
+
+// TestCopyLeavesPlace: what tells where a store's gateways have their files stays
+// with the store: it is not copied, and does not make a target full.
+func TestCopyLeavesPlace(t *testing.T) {
+	pairs(t, func(t *testing.T, from, to opener) {
+		ctx := t.Context()
+		src, dst := from(t, time.Now), to(t, time.Now)
+		for _, st := range []session.Store{src, dst} {
+			if err := st.PutDoc(ctx, session.FilesDoc, 0, []byte(fmt.Sprintf(`{"of":%q}`, fmt.Sprintf("%p", st)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := src.PutDoc(ctx, "other", 0, []byte("moves")); err != nil {
+			t.Fatal(err)
+		}
+		if err := move(ctx, src, dst); err != nil {
+			t.Fatal(err)
+		}
+		data, _, err := dst.Doc(ctx, session.FilesDoc)
+		if want := fmt.Sprintf(`{"of":%q}`, fmt.Sprintf("%p", dst)); err != nil || string(data) != want {
+			t.Errorf("the document %s, %v; want the target's own, %s", data, err, want)
+		}
+		if data, _, err = dst.Doc(ctx, "other"); err != nil || string(data) != "moves" {
+			t.Errorf("another document: %q, %v", data, err)
+		}
+	})
 }

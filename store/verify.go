@@ -212,7 +212,7 @@ func (c *copier) compareDocs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names, there = slices.DeleteFunc(names, session.IsCopyDoc), slices.DeleteFunc(there, session.IsCopyDoc)
+	names, there = slices.DeleteFunc(names, session.StaysDoc), slices.DeleteFunc(there, session.StaysDoc)
 	if !slices.Equal(names, there) {
 		return fmt.Errorf(wordsMoved, "its documents")
 	}

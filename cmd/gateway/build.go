@@ -140,6 +140,9 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	if p.files, err = newWorkspaces(c); err != nil {
 		return nil, err
 	}
+	if err = proveFiles(ctx, p.store, p.files.root); err != nil {
+		return nil, err
+	}
 	model, isDemo, err := newModel(c.Model, log)
 	if err != nil {
 		return nil, err

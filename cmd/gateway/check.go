@@ -37,8 +37,7 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 	log := slog.New(slog.DiscardHandler)
 	line("config", c.tryProfiles(log), "valid")
 	line("store", checkStore(ctx, c, log), "answers and is durable")
-	_, err := newWorkspaces(c)
-	line("workspace", err, c.Workspace.Dir)
+	line("workspace", checkWorkspace(ctx, c, log), c.Workspace.Dir)
 	good, err := checkModel(ctx, c.Model, log)
 	line("model", err, good)
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
@@ -93,6 +92,23 @@ func checkStore(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	return errors.Join(st.Ping(ctx), st.Close())
+}
+
+// checkWorkspace tries workspace.dir, and that it is the one that the gateways of
+// a shared store see. The first of them has yet to say which that is.
+func checkWorkspace(ctx context.Context, c Config, log *slog.Logger) error {
+	w, err := newWorkspaces(c)
+	if err != nil || strings.HasPrefix(string(c.Store.URL), "sqlite:") {
+		return err
+	}
+	st, err := openStore(ctx, c, log)
+	if err != nil {
+		return nil // the line above has said so
+	}
+	if err = sameFiles(ctx, st, w.root); errors.Is(err, errNoMark) {
+		err = nil
+	}
+	return errors.Join(err, st.Close())
 }
 
 func checkModel(ctx context.Context, c ModelConf, log *slog.Logger) (string, error) {

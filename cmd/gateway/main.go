@@ -108,7 +108,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "version":
 		fmt.Fprintln(stdout, version())
 		return nil
-	case "run", "check", "status", "sessions", "pair", "store":
+	case "run", "check", "status", "sessions", "pair", "store", "workspace":
 	default:
 		return fmt.Errorf("there is no command %q; gateway help lists what there is", o.words[0])
 	}
@@ -127,6 +127,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return pair(ctx, c, o, stdout)
 	case "store":
 		return storeCommand(ctx, c, o, stdout)
+	case "workspace":
+		return workspaceCommand(ctx, c, o, stdout)
 	}
 	return serve(ctx, c, stdout, stderr)
 }

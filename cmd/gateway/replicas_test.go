@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,13 +145,21 @@ func (f *fleet) start(name string, platforms ...string) *ship {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	s := f.launch(bin, name, "", platforms...)
+	s.ready()
+	return s
+}
+
+// launch is start of any binary, with more of a configuration. It does not wait.
+func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
+	f.t.Helper()
 	s := &ship{f: f, name: name, web: freePort(f.t), ops: freePort(f.t), gone: make(chan struct{})}
 	dir := filepath.Join(f.dir, name)
 	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
 		f.t.Fatal(err)
 	}
 	// All see one directory of workspaces; the one above it is each gateway's own.
-	if err := os.Symlink(filepath.Join(f.dir, "shared"), filepath.Join(dir, "data", "workspace")); err != nil {
+	if err := os.Symlink(filepath.Join(f.dir, "shared"), filepath.Join(dir, "data", "workspace")); err != nil && !errors.Is(err, fs.ErrExist) {
 		f.t.Fatal(err)
 	}
 	conf := "platforms:\n"
@@ -160,8 +170,8 @@ func (f *fleet) start(name string, platforms ...string) *ship {
 		conf += fmt.Sprintf("  discord: {token: %q, api_url: %q, admins: [%q]}\n", discordtest.Token, f.dcURL, annID)
 	}
 	conf += fmt.Sprintf("  web: {listen: %q}\nmodel: {base_url: %q, api_key: key, name: scripted, context_window: 100000}\nstore: {url: %q}\nworkspace: {dir: %q}\n"+
-		"lease: {ttl: %s}\nsteer: {yield_after: 200ms}\ninput: {join_window: 1ms}\nlimits: {drain: 5s}\noutbox: {unknown_after: 1s}\nops: {listen: %q}\n",
-		s.web, f.llm+"/v1", f.redis, filepath.Join(dir, "data", "workspace"), fleetTTL, s.ops)
+		"lease: {ttl: %s}\ninput: {join_window: 1ms}\noutbox: {unknown_after: 1s}\nops: {listen: %q}\n%s",
+		s.web, f.llm+"/v1", f.redis, filepath.Join(dir, "data", "workspace"), fleetTTL, s.ops, cmp.Or(more, "steer: {yield_after: 200ms}\nlimits: {drain: 5s}\n"))
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(conf), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
@@ -180,7 +190,6 @@ func (f *fleet) start(name string, platforms ...string) *ship {
 			f.t.Logf("%s said:\n%s", name, &s.stderr)
 		}
 	})
-	s.ready()
 	return s
 }
 
@@ -255,7 +264,7 @@ func (s *ship) reads(chat string) string {
 	return string(data)
 }
 
-// A fleetModel runs what it is told to ("run COMMAND"), and answers. It notes when
+// A fleetModel runs what it is told to ("run COMMAND", "send FILE"), and answers. It notes when
 // a note first came with a request.
 type fleetModel struct {
 	mu    sync.Mutex
@@ -296,10 +305,16 @@ func (m *fleetModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	if command, ok := strings.CutPrefix(task, "run "); ok && last.Role == "user" {
-		args, _ := json.Marshal(map[string]string{"command": command})
+	tool, arg := "terminal", "command"
+	rest, ok := strings.CutPrefix(task, "run ")
+	if !ok {
+		tool, arg = "send_file", "path"
+		rest, ok = strings.CutPrefix(task, "send ")
+	}
+	if ok && last.Role == "user" {
+		args, _ := json.Marshal(map[string]string{arg: rest})
 		quoted, _ := json.Marshal(string(args))
-		fmt.Fprintf(w, benchFrame, `{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"terminal","arguments":`+string(quoted)+`}}]}`, "null")
+		fmt.Fprintf(w, benchFrame, `{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"`+tool+`","arguments":`+string(quoted)+`}}]}`, "null")
 		fmt.Fprintf(w, benchFrame, `{}`, `"tool_calls"`)
 	} else {
 		text, _ := json.Marshal("Answered " + strings.Fields(task + " nothing")[0] + "." + cmp.Or(words, " plain"))

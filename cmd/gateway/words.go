@@ -8,6 +8,7 @@ gateway status [--json]       ask the running gateway how it is
 gateway sessions [list | show KEY | delete KEY]
 gateway pair [list | approve CODE | revoke PLATFORM:ID]
 gateway store copy FROM TO    move everything to another store, verified; also the backup
+gateway workspace adopt       make workspace.dir the one that all gateways of the store must see
 gateway version
 
 --config FILE   else $GATEWAY_CONFIG, else ./config.yaml, else the defaults
@@ -30,5 +31,12 @@ const (
 	textStoreUsage  = "usage: gateway store copy FROM TO; each is a store as store.url names it, for example sqlite:data/gateway.db"
 	textCopied      = "copied and compared: %d sessions, %d rows, %d waiting, %d parts to send, %d documents, %.2f s"
 	textHalfCopy    = "it holds an unfinished copy of %s; run that gateway store copy again, or set store.url to another store"
-	textNoGateway   = "no gateway is running here (nothing answers at %s); start one with: gateway run"
+	// Of workspace.dir with several gateways.
+	textFilesAbsent     = "workspace.dir: %s is not the shared one (no %s in it); mount that, or, if it moved: gateway workspace adopt"
+	textFilesDiffer     = "workspace.dir: %s is not the shared one (another %s); mount that, or, if it moved: gateway workspace adopt"
+	textFilesUnwritable = "workspace.dir: %s cannot be written (%s); mount it writable, owned by the gateway's user"
+	textWorkspaceUsage  = "usage: gateway workspace adopt; it makes workspace.dir the one that all gateways of the store must see"
+	textAdopted         = "%s is from now on the directory that all gateways of this store must see; restart those that run"
+	textAdoptNothing    = "the embedded store has one gateway: there is nothing to adopt"
+	textNoGateway       = "no gateway is running here (nothing answers at %s); start one with: gateway run"
 )

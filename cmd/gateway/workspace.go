@@ -44,6 +44,9 @@ func newWorkspaces(c Config) (*workspaces, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("workspace.dir: %w", err)
 	}
+	if err := unix.Access(root, unix.W_OK); err != nil { // a read-only mount too
+		return nil, fmt.Errorf(textFilesUnwritable, root, err)
+	}
 	return &workspaces{root: root, shared: c.workspaceOf}, nil
 }
 
