@@ -80,11 +80,15 @@ type rig struct {
 	hits    map[string]int
 	missed  map[string]int
 	hitFile string
+	key     session.Key // the conversation
+	files   string      // where the workspaces are
 }
 
 func playKills(t *testing.T, bin, dir, url string) {
 	r := &rig{t: t, bin: bin, dir: dir, url: url, tg: telegramtest.New(), sent: map[string]string{}, hits: map[string]int{}, missed: map[string]int{}}
 	r.hitFile = filepath.Join(dir, "hits")
+	r.key = session.Key{Platform: "telegram", Chat: session.ChatID(fmt.Sprint(alice))}
+	r.files = filepath.Join(dir, "data", "workspace")
 	r.tg.AddUser(telegramtest.User{ID: alice, FirstName: "Alice"})
 	api := httptest.NewServer(r.tg)
 	defer api.Close()
@@ -400,8 +404,21 @@ func (r *rig) check() {
 	for _, v := range storetest.Check(ctx, st, nil) {
 		t.Errorf("invariant: %s", v)
 	}
-	key := session.Key{Platform: "telegram", Chat: session.ChatID(fmt.Sprint(alice))}
-	lane, err := st.Load(ctx, key)
+	finals := r.tally(ctx, st)
+	missing := r.finalsMissing(alice, finals)
+	t.Logf("calls run again %d; finals %d: missing %d; model requests %d", r.effects(), len(finals), missing, len(r.model.requests()))
+	for _, v := range r.model.violations() {
+		t.Errorf("model request: %s", v)
+	}
+	for _, p := range r.tg.Problems() {
+		t.Errorf("telegram: %s", p)
+	}
+}
+
+// tally counts what became of each text that was said, and gives the answers.
+func (r *rig) tally(ctx context.Context, st session.Store) []string {
+	t := r.t
+	lane, err := st.Load(ctx, r.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,16 +449,8 @@ func (r *rig) check() {
 			t.Errorf("%q was lost", text)
 		}
 	}
-	again := r.effects()
-	missing := r.finalsMissing(finals)
-	t.Logf("messages %d: lost %d, run twice %d; calls run again %d; finals %d: missing %d; model requests %d",
-		len(r.sent), lost, twice, again, len(finals), missing, len(r.model.requests()))
-	for _, v := range r.model.violations() {
-		t.Errorf("model request: %s", v)
-	}
-	for _, p := range r.tg.Problems() {
-		t.Errorf("telegram: %s", p)
-	}
+	t.Logf("%s: messages %d: lost %d, run twice %d", r.key, len(r.sent), lost, twice)
+	return finals
 }
 
 // readRows counts each text in the rows of all generations and collects the
@@ -476,7 +485,7 @@ func (r *rig) readRows(ctx context.Context, st session.Store, lane session.Lane)
 // into a file of the workspace.
 func (r *rig) effects() int {
 	again := 0
-	files, err := filepath.Glob(filepath.Join(r.dir, "data", "workspace", "*", "effects"))
+	files, err := filepath.Glob(filepath.Join(r.files, "*", "effects"))
 	if err != nil || len(files) == 0 {
 		r.t.Errorf("no tool left a trace: %v", err)
 	}
@@ -496,9 +505,9 @@ func (r *rig) effects() int {
 	return again
 }
 
-func (r *rig) finalsMissing(finals []string) int {
+func (r *rig) finalsMissing(chat int64, finals []string) int {
 	var shown []string
-	for _, m := range r.tg.Messages(alice) {
+	for _, m := range r.tg.Messages(chat) {
 		shown = append(shown, m.Text)
 	}
 	missing := 0

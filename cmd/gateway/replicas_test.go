@@ -43,20 +43,27 @@ type fleet struct {
 	llm   string
 	dcURL string
 	n     int
+	crew  []int64 // admins on Telegram
 
 	mu        sync.Mutex
 	polls     map[string][]time.Time // by gateway
 	conflicts int                    // polls that were answered 409
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *fleet { return newFleetOn(t, nil) }
+
+// newFleetOn is newFleet with another model.
+func newFleetOn(t *testing.T, model http.Handler) *fleet {
 	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir(), tg: telegramtest.New(), dc: discordtest.New(), model: &fleetModel{notes: map[string]time.Time{}}, polls: map[string][]time.Time{}}
+	f := &fleet{t: t, crew: []int64{alice}, dir: t.TempDir(), tg: telegramtest.New(), dc: discordtest.New(), model: &fleetModel{notes: map[string]time.Time{}}, polls: map[string][]time.Time{}}
 	f.redis = redistest.Start(t).URL
 	f.tg.AddUser(telegramtest.User{ID: alice, FirstName: "Alice"})
 	f.dc.AddUser(discordtest.User{ID: annID, Username: "alice2"})
 	f.dc.AddChannel(discordtest.Channel{ID: annDM, Type: discordtest.TypeDM})
-	llm := httptest.NewServer(f.model)
+	if model == nil {
+		model = f.model
+	}
+	llm := httptest.NewServer(model)
 	t.Cleanup(llm.Close)
 	f.llm = llm.URL
 	var down func()
@@ -164,7 +171,7 @@ func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
 	}
 	conf := "platforms:\n"
 	if slices.Contains(platforms, "telegram") {
-		conf += fmt.Sprintf("  telegram: {token: %q, api_url: %q, admins: [%d]}\n", telegramtest.Token, f.api(name), alice)
+		conf += fmt.Sprintf("  telegram: {token: %q, api_url: %q, admins: [%s]}\n", telegramtest.Token, f.api(name), strings.Trim(strings.ReplaceAll(fmt.Sprint(f.crew), " ", ", "), "[]"))
 	}
 	if slices.Contains(platforms, "discord") {
 		conf += fmt.Sprintf("  discord: {token: %q, api_url: %q, admins: [%q]}\n", discordtest.Token, f.dcURL, annID)
