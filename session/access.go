@@ -62,6 +62,8 @@ type grants struct {
 	Tries  map[UserID][]int64
 	Link   string `json:"link,omitempty"` // SHA-256 of the one-time admin code
 	LinkTo int64  `json:"link_to,omitempty"`
+
+	rest Rest
 }
 
 // A Pair is a stranger's pending request.
@@ -70,6 +72,8 @@ type Pair struct {
 	User UserID `json:"user"`
 	Name string `json:"name"`
 	Till int64  `json:"till"` // Unix s
+
+	rest Rest
 }
 
 // NewAccess makes the authoriser over the configured policies.

@@ -215,6 +215,10 @@ func (a *actor) look(life context.Context) time.Duration {
 		return min(time.Duration(a.errs)*50*time.Millisecond, time.Second)
 	}
 	a.errs = 0
+	if lane.Form > Form && a.turn == nil {
+		a.h.leaveNewer(life, a.key)
+		return never
+	}
 	a.answerAsides(life, lane)
 	a.endGone(life, lane)
 	if a.turn != nil {

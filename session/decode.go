@@ -129,6 +129,8 @@ func (in Input) Text() string { return in.text() }
 // Prefs are a session's own settings.
 type Prefs struct {
 	Mode string `json:"mode,omitempty"` // queue, interrupt or steer; empty = configured
+
+	rest Rest
 }
 
 func decodePrefs(data []byte) Prefs {

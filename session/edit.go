@@ -51,6 +51,7 @@ func (h *Hub) deliverEdit(ctx context.Context, p Principal, m Message) error {
 		}
 		for i := range in.Parts {
 			if in.Parts[i].ID == m.ID {
+				part.rest = in.Parts[i].rest
 				in.Parts[i] = part
 			}
 		}

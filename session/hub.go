@@ -82,6 +82,7 @@ type Hub struct {
 	seats  map[Key]*Seat
 	closed bool
 	told   map[toldKey]time.Time
+	newer  map[Key]bool      // sessions left to a newer version
 	left   map[Key]time.Time // when the actors of sessions ended that are remembered here
 	wg     sync.WaitGroup
 	stale  chan struct{} // holds at most one token: sweep at once
@@ -109,7 +110,7 @@ func NewHub(ctx context.Context, o Options) *Hub {
 		o.Links = NewLinks(o.Store)
 	}
 	h := &Hub{
-		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{}, left: map[Key]time.Time{},
+		Options: o, platforms: map[PlatformName]Platform{}, actors: map[Key]*actor{}, left: map[Key]time.Time{}, newer: map[Key]bool{},
 		history: newHistories(o.HistoryBytes), began: time.Now(), stale: make(chan struct{}, 1), seats: map[Key]*Seat{},
 		gate: newGate(o.Running, o.RunningChat),
 	}
@@ -298,7 +299,7 @@ func (h *Hub) persist(ctx context.Context, what string, f func(context.Context) 
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := f(ctx)
 		switch {
-		case err == nil, errors.Is(err, ErrFenced), errors.Is(err, ErrStale), errors.Is(err, ErrGone), errors.Is(err, ErrHeld):
+		case err == nil, errors.Is(err, ErrFenced), errors.Is(err, ErrStale), errors.Is(err, ErrGone), errors.Is(err, ErrHeld), errors.Is(err, ErrNewer):
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

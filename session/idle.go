@@ -164,7 +164,7 @@ func (a *actor) open(life context.Context, lane Lane, r Begin, row UserRow, rows
 		return err
 	})
 	switch {
-	case errors.Is(err, ErrStale), errors.Is(err, ErrGone):
+	case errors.Is(err, ErrStale), errors.Is(err, ErrGone), errors.Is(err, ErrNewer):
 		return time.Millisecond // an edit or a drop came between: look again
 	case errors.Is(err, ErrHeld):
 		return 100 * time.Millisecond

@@ -20,6 +20,8 @@ type links struct {
 	Codes  []linkCode  `json:"codes,omitempty"`
 	Log    []linked    `json:"log,omitempty"`   // what was done, newest last
 	Tries  []linkTry   `json:"tries,omitempty"` // wrong codes within the hour
+
+	rest Rest
 }
 
 // An account is somebody on one platform, and the private chat in which they said
@@ -29,12 +31,16 @@ type account struct {
 	ID       UserID       `json:"id"`
 	Name     string       `json:"name,omitempty"` // cleaned
 	Chat     Key          `json:"chat"`
+
+	rest Rest
 }
 
 type linkCode struct {
 	Hash string  `json:"hash"`
 	Of   account `json:"of"`
 	Till int64   `json:"till"` // Unix s
+
+	rest Rest
 }
 
 // linked is one line of the audit.
@@ -46,11 +52,15 @@ type linked struct {
 	By   string `json:"by"`             // the command's dedupe mark
 	// Left are the others, of an unlink: they are told, also when it comes again.
 	Left []account `json:"left,omitempty"`
+
+	rest Rest
 }
 
 type linkTry struct {
 	Who string `json:"who"`
 	At  int64  `json:"at"` // Unix s
+
+	rest Rest
 }
 
 const (

@@ -71,6 +71,8 @@ type Person struct {
 	// At is a Key's text; ID is then who they are in the session.
 	Account UserID `json:"account,omitempty"`
 	At      string `json:"at,omitempty"`
+
+	rest Rest
 }
 
 // Known is the account behind a person of a session: its platform and its id
@@ -94,6 +96,8 @@ type Attachment struct {
 	// the input was put in a row; MIME is its type.
 	Image string `json:"image,omitempty"`
 	MIME  string `json:"mime,omitempty"`
+
+	rest Rest
 }
 
 // An Input is what the store keeps of an accepted message: one or more parts
@@ -111,6 +115,8 @@ type Input struct {
 	// Retry is the turn whose inputs are sent again; the input has no text of
 	// its own then.
 	Retry int64 `json:"retry,omitempty"`
+
+	rest Rest
 }
 
 // An InputPart is one platform message of an input.
@@ -121,6 +127,8 @@ type InputPart struct {
 	Quote       string       `json:"quote,omitempty"`
 	Attachments []Attachment `json:"attachments,omitempty"`
 	Sent        int64        `json:"sent,omitempty"` // Unix ms by the platform's clock
+
+	rest Rest
 }
 
 // A Principal is an authorised person in one chat: the only thing handlers

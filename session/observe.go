@@ -55,6 +55,8 @@ type observed struct {
 	Last int64       `json:"last"` // the newest number, never given again
 	Kept []overheard `json:"kept,omitempty"`
 	Past []MessageID `json:"past,omitempty"` // not kept any more, newest last
+
+	rest Rest
 }
 
 // An overheard is one kept message.
@@ -65,6 +67,8 @@ type overheard struct {
 	Marks string    `json:"marks,omitempty"`
 	Text  string    `json:"text,omitempty"`
 	Sent  int64     `json:"sent,omitempty"`
+
+	rest Rest
 }
 
 // observedName is the document of a chat, whoever's session it is.

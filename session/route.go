@@ -23,6 +23,8 @@ type Routes struct{ shelf shelf[routes] }
 type routes struct {
 	Chats []*chatRoute `json:"chats,omitempty"`
 
+	rest Rest
+
 	once  sync.Once // of a value that is only read
 	chats map[Key]*chatRoute
 	homes map[Key]Key
@@ -38,6 +40,8 @@ type chatRoute struct {
 	Lane  Key    `json:"lane,omitzero"`  // which one
 	From  Key    `json:"from,omitzero"`  // and where it had lived
 	Past  []past `json:"past,omitempty"` // those that were spoken to before, oldest first
+
+	rest Rest
 }
 
 // A past is a session that was spoken to in a chat: what it accepted there may be
@@ -45,6 +49,8 @@ type chatRoute struct {
 type past struct {
 	Lane Key   `json:"lane"`
 	Till int64 `json:"till"` // Unix s
+
+	rest Rest
 }
 
 const (

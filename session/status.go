@@ -155,6 +155,7 @@ type Overview struct {
 	Turns    int64    `json:"turns_ended"` // in this process
 	Failed   int64    `json:"turns_failed"`
 	Room     Room     `json:"room"`
+	Newer    int      `json:"left_to_newer"` // sessions, since the start
 	Store    Stats    `json:"store"`
 	LastErr  string   `json:"last_store_error,omitempty"`
 }
@@ -170,7 +171,7 @@ type Room struct {
 // Overview reads the process's state. It is for operators: it lists sessions
 // of all chats.
 func (h *Hub) Overview(ctx context.Context) (Overview, error) {
-	o := Overview{Uptime: time.Since(h.began).Seconds(), Draining: h.Draining(), Turns: h.turns.Load(), Failed: h.failed.Load(), Room: h.gate.state(), Running: []Status{}}
+	o := Overview{Uptime: time.Since(h.began).Seconds(), Draining: h.Draining(), Turns: h.turns.Load(), Failed: h.failed.Load(), Newer: h.leftToNewer(), Room: h.gate.state(), Running: []Status{}}
 	if e := h.lastErr.Load(); e != nil {
 		o.LastErr = *e
 	}

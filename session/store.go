@@ -115,9 +115,19 @@ var (
 	ErrFenced = errors.New("fenced: another runner holds this session")    // lease epoch or nonce is not current: write nothing more
 	ErrHeld   = errors.New("held: a live lease of another runner is here") //
 	ErrStale  = errors.New("stale: the state is not what the caller read") // read again, decide again
+	ErrNewer  = errors.New("newer: a newer version of the gateway has to go on with this session")
 	ErrGone   = errors.New("gone: the entry was consumed or dropped")
 	ErrFull   = errors.New("store is full or refuses writes")
 )
+
+// Form is the newest form of rows, entries and jobs that this version can go on
+// with. It grows when an older version could not: a new row type, another reading
+// of an old member, a renderer whose bytes an open turn needs. What only adds
+// members to a JSON object leaves it alone (Rest). A store that versions may share
+// (Lane.Form) leaves lanes of a newer form to the newer version (F35): they are
+// never due here, and Claim, Begin, Expire and Delete give ErrNewer. What is
+// received for them is stored as ever.
+const Form = 1
 
 // OpID names one logical write of a lease holder, unique in its lane; a retry
 // carries the same. The last one (of Begin and Commit) is remembered with its
@@ -189,6 +199,7 @@ type Lane struct {
 	Slot     []Entry // ordered by ticket, held ones too
 	Jobs     []Job   // not yet told, ordered by id
 	Out      int     // parts in the outbox
+	Form     int     // of what stands in the lane, see Form; 0 = the first
 	Now      time.Time
 }
 

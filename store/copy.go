@@ -200,10 +200,13 @@ func (c *copier) start(ctx context.Context, fromName string) (whole bool, err er
 	return false, nil
 }
 
-// unused refuses a source that a gateway works on. SQLite's lock has told; over
+// unused refuses a source that a gateway works on, or that only a newer version can read. SQLite's lock has told; over
 // Redis a live lease does.
 func (c *copier) unused(ctx context.Context) error {
 	return eachLane(ctx, c.src, "", func(l session.Lane) error {
+		if l.Form > session.Form {
+			return fmt.Errorf("%s: %w", l.Key, session.ErrNewer) // this version does not know all that is there
+		}
 		if l.Nonce != "" && l.Now.Before(l.Until) {
 			return fmt.Errorf(wordsLive, l.Key)
 		}

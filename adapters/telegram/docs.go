@@ -54,15 +54,19 @@ type quarantined struct {
 // quarantine keeps a raw update; the oldest make room.
 func (a *Adapter) quarantine(ctx context.Context, id int64, raw []byte, why error) error {
 	return a.change(ctx, "quarantine", func(old []byte) ([]byte, error) {
-		var list []quarantined
+		var list []json.RawMessage     // as another version may have written them
 		_ = json.Unmarshal(old, &list) // none yet, or not ours: begin anew
 		if len(raw) > quarantineBytes/4 {
 			raw = raw[:quarantineBytes/4]
 		}
-		list = append(list, quarantined{At: time.Now().UTC(), Update: id, Err: why.Error(), Raw: strings.ToValidUTF8(string(raw), "�")})
+		one, err := json.Marshal(quarantined{At: time.Now().UTC(), Update: id, Err: why.Error(), Raw: strings.ToValidUTF8(string(raw), "�")})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
 		size := 0
 		for i := len(list) - 1; i >= 0; i-- {
-			size += len(list[i].Raw)
+			size += len(list[i])
 			if size > quarantineBytes || len(list)-i > quarantineMost {
 				list = list[i+1:]
 				break

@@ -37,6 +37,19 @@ type item struct {
 
 	known bool // typed: the store has had it as an input
 	kept  bool // typed: only the memo has its text
+	rest  session.Rest
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *item) UnmarshalJSON(b []byte) error {
+	type plain item
+	return v.rest.Decode(b, (*plain)(v))
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v item) MarshalJSON() ([]byte, error) {
+	type plain item
+	return v.rest.Encode(plain(v))
 }
 
 // kindSaid marks a typed message; other kinds are those of parts.

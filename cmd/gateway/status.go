@@ -116,6 +116,9 @@ func (s *fullStatus) print(w io.Writer) {
 		s.Turns, s.Failed, len(s.Running), s.Store.Recovered, s.Store.Fenced)
 	fmt.Fprintf(w, "room: %d used of %s, %d sessions wait; memory: %d MiB of %s live\n",
 		s.Room.Used, bound(int64(s.Room.Most)), s.Room.Waiting, s.Memory.Live>>20, bound(int64(s.Memory.Most>>20)))
+	if s.Newer > 0 {
+		fmt.Fprintf(w, textLeftToNewer+"\n", s.Newer)
+	}
 	fmt.Fprintf(w, "sent %d, unknown %d, refused %d\n", s.Store.OutSent, s.Store.OutUnknown, s.Store.OutDead)
 	if t := s.Telegram; t != nil {
 		fmt.Fprintf(w, "telegram %s: %s, last update %s%s\n", cmp.Or(t.Username, "(no name yet)"), connected(t.Seat, t.Connected), when(t.LastUpdate), because(t.Err))

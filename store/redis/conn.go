@@ -126,6 +126,7 @@ var statusErrors = map[string]error{
 	"WIPED":  ErrWiped,
 	"FENCED": session.ErrFenced,
 	"HELD":   session.ErrHeld,
+	"NEWER":  session.ErrNewer,
 	"STALE":  session.ErrStale,
 	"GONE":   session.ErrGone,
 }

@@ -117,7 +117,7 @@ func (r *reply) laneMeta(key session.Key) (session.Lane, map[string]string) {
 		Gen: n("gen"), Seq: n("seq"), Sent: n("sent"), Phase: steer.Phase(n("ph")),
 		Turn: n("turn"), Turns: n("turns"), TurnAt: timeOf(n("tat")), Owner: session.UserID(m["own"]),
 		Attempts: int(n("att")), Stop: n("stop"), Released: n("rel") != 0, Tickets: n("tk"), Notes: n("notes"),
-		Epoch: n("ep"), Nonce: m["non"], Until: timeOf(n("til")), Title: m["title"], Touched: timeOf(n("tch")),
+		Epoch: n("ep"), Nonce: m["non"], Until: timeOf(n("til")), Title: m["title"], Touched: timeOf(n("tch")), Form: int(n("form")),
 	}
 	if m["last"] != "" {
 		l.Last = session.RowType(m["last"][0])

@@ -1,11 +1,12 @@
 #!lua
 -- begin: opens a turn: lease with a new epoch, entries consumed, user rows appended and marked sent, or nothing.
 -- KEYS, ARGV 1-4: prelude. ARGV: op nonce ttl gen seq owner phase · takes · job ids · rows · fates · outs
--- Reply: {OK, epoch, lane}, remembered under op; STALE; HELD
+-- Reply: {OK, epoch, lane}, remembered under op; STALE; HELD; NEWER
 local op, nonce, ttl, gen, seq, owner, phase = str(), str(), num(), num(), num(), str(), num()
 local take, told, add, sets, parts = takes(), list(str), rows(), fates(), outs()
 
 if not exists then return {'STALE'} end
+if newer() then return {'NEWER'} end
 local before = replay(op)
 if before then return before end
 if leased() and s('non') ~= nonce then return {'HELD'} end

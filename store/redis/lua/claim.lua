@@ -1,13 +1,14 @@
 #!lua
 -- claim: takes over a lane whose lease has run out, with a new epoch; the holder gets its own lease again (F14).
 -- KEYS, ARGV 1-4: prelude. ARGV: nonce ttl
--- Reply: {OK, epoch, lane}; GONE (no such lane); HELD
+-- Reply: {OK, epoch, lane}; GONE (no such lane); HELD; NEWER
 local nonce, ttl = str(), num()
 
 if not exists then
   if not SEAT then return {'GONE'} end
   make()
 end
+if newer() then return {'NEWER'} end
 if leased() then
   if s('non') ~= nonce then return {'HELD'} end
 else

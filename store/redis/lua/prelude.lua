@@ -44,6 +44,11 @@ local function set(f, v)
   m[f], dirty[#dirty + 1], dirty[#dirty + 2] = v, f, v
 end
 local function count(name, by) counts[name] = (counts[name] or 0) + (by or 1) end
+-- The form of what stands in the lane; the first has no number. A version that knows more writes its own when it begins a
+-- turn. One of a newer form is left to it: it stands in an index of its own, and is not claimed, begun or removed (F35).
+local FORM = 1
+local DUE = P .. (n('form') > 1 and 'due' .. n('form') or 'due')
+local function newer() return n('form') > FORM end
 local function unlink_lane() -- removes the keys of the lane, not its place in the indexes
   for _, kind in ipairs({'m', 'p', 'd', 'o', 'f', 'j', 'c', 's', 'u' .. s('ub'), 'u' .. s('uc')}) do call('UNLINK', key(kind)) end
   for gen = 1, n('gen') do call('UNLINK', key('r' .. gen)) end
@@ -286,7 +291,7 @@ end
 local function save(wake)
   if #dirty > 0 then call('HSET', key('m'), unpack(dirty)) end
   local at = not SEAT and due_at()
-  if at then call('ZADD', P .. 'due', at, LANE) else call('ZREM', P .. 'due', LANE) end
+  if at then call('ZADD', DUE, at, LANE) else call('ZREM', DUE, LANE) end
   for name, by in pairs(counts) do call('HINCRBY', P .. 'cnt', name, by) end
   -- With the call's name, by which a process knows its own. A lane's name has no line break.
   if wake then call('PUBLISH', P .. 'w', LANE .. '\n' .. CALL) end
