@@ -9,7 +9,7 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /gateway ./cmd/gateway
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git && rm -rf /var/lib/apt/lists/* \
- && useradd --uid 65532 --no-create-home --home-dir /data gateway && mkdir /data && chown 65532:65532 /data
+ && useradd --uid 65532 --no-create-home --home-dir /data gateway && mkdir -p /data/workspace && chown -R 65532:65532 /data
 COPY --from=build /gateway /usr/local/bin/gateway
 USER 65532:65532
 WORKDIR /data
