@@ -133,7 +133,7 @@ func wordsOf(ins ...session.Input) (all []string) {
 
 // lane reads the rows of all generations, and holds the beginnings of turns
 // against I3: before a lower ticket go only a steer, a join, an interrupt, and what
-// was written after /stop (what that holds stays held here).
+// was written after /stop (what that holds may be run later, by a press).
 func (r *reading) lane(lane session.Lane) {
 	chat, overtaken := number(lane), int64(0)
 	interrupts := chat > 0 && r.f.people[chat-1].mode == "interrupt"
@@ -152,7 +152,7 @@ func (r *reading) lane(lane session.Lane) {
 				if row.Type == session.RowFold || len(ins) == 0 || interrupts {
 					break
 				}
-				if ins[0].Ticket < overtaken {
+				if ins[0].Ticket < overtaken && !r.pressed(chat, ins[0].Ticket) {
 					r.f.log.wrong(disorder, chat, "turn %d begins with ticket %d, after ticket %d began one", row.Turn, ins[0].Ticket, overtaken)
 				}
 				if !slices.ContainsFunc(ins, func(in session.Input) bool { return in.Explicit == "interrupt" }) {
@@ -183,6 +183,11 @@ func (r *reading) lane(lane session.Lane) {
 			r.slot[w] = true
 		}
 	}
+}
+
+// pressed reports whether a ticket was held and then run by a press.
+func (r *reading) pressed(chat int, ticket int64) bool {
+	return chat > 0 && r.f.people[chat-1].ran[strconv.FormatInt(ticket, 10)]
 }
 
 // words counts what was lost or run twice. A text that was edited may run in

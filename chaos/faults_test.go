@@ -35,9 +35,10 @@ const (
 	faultLatency = "replies 200 ± 200 ms late"
 	faultOneWay  = "requests arrive, replies do not"
 	faultSlow    = "10 kB/s each way"
+	faultPause   = "Redis answers nobody (CLIENT PAUSE)"
 )
 
-var faults = []string{faultStop, faultTerm, faultRedis, faultReset, faultLatency, faultOneWay, faultSlow}
+var faults = []string{faultStop, faultTerm, faultRedis, faultReset, faultLatency, faultOneWay, faultSlow, faultPause}
 
 // Kinds of kills.
 const (
@@ -47,14 +48,15 @@ const (
 
 // A storm is the faults of one run. It belongs to the goroutine that draws them.
 type storm struct {
-	f      *fleet
-	struck map[string]int // faults by kind
-	hits   map[string]int // kills by failpoint and side
-	tries  map[string]int
-	left   []string // kinds still to be struck in this round
-	next   time.Time
-	calm   bool // no more faults: what is gone comes back and stays
-	slow   time.Duration
+	f       *fleet
+	struck  map[string]int // faults by kind
+	hits    map[string]int // kills by failpoint and side
+	tries   map[string]int
+	left    []string // kinds still to be struck in this round
+	next    time.Time
+	calm    bool // no more faults: what is gone comes back and stays
+	reached bool // all that was to be struck was
+	starts  int  // that ended by themselves, and were made again
 }
 
 func newStorm(f *fleet) *storm {
@@ -71,7 +73,7 @@ func (s *storm) blow(kills int, most time.Duration) bool {
 	defer tick.Stop()
 	s.next = time.Now().Add(time.Second)
 	for time.Now().Before(late) {
-		if s.kills() >= kills && s.struck[killRandom] > 0 && s.struck[killPoint] > 0 && !slices.ContainsFunc(faults, func(k string) bool { return s.struck[k] == 0 }) {
+		if s.kills() >= kills && s.struck[killRandom] > 0 && s.struck[killPoint] > 0 && !slices.ContainsFunc(s.f.kinds, func(k string) bool { return s.struck[k] == 0 }) {
 			return true
 		}
 		<-tick.C
@@ -79,12 +81,12 @@ func (s *storm) blow(kills int, most time.Duration) bool {
 		for _, g := range s.f.ships {
 			s.tend(g)
 		}
-		if d := time.Since(began); d > time.Second {
-			s.f.log.note(0, "tending took %s", d)
-		}
-		if time.Now().After(s.next) {
+		if began.After(s.next) {
 			s.strike()
 			s.next = time.Now().Add(time.Duration(300+s.f.rng.IntN(1200)) * time.Millisecond)
+		}
+		if d := time.Since(began); d > 2*time.Second {
+			s.f.log.note(0, "the faults themselves took %s", d)
 		}
 	}
 	return false
@@ -139,6 +141,7 @@ func (s *storm) bury(g *ship) {
 		}
 		// One that cannot reach the store at its start ends, and is started again.
 		s.f.log.note(0, "%s: ended by itself: %s", g.name, state)
+		s.starts++
 		if time.Since(g.began) > 35*time.Second || state.ExitCode() != 1 {
 			s.f.log.wrong(ended, 0, "%s: %s after %s", g.name, state, time.Since(g.began).Round(time.Second))
 		}
@@ -207,10 +210,13 @@ var rare = []string{"claim", "release", "reset", "stop", "amend.edit", "amend.dr
 func (s *storm) strike() {
 	f := s.f
 	if len(s.left) == 0 {
-		s.left = slices.Clone(faults)
+		s.left = slices.Clone(f.kinds)
 		f.rng.Shuffle(len(s.left), func(i, j int) { s.left[i], s.left[j] = s.left[j], s.left[i] })
 	}
-	kind := s.left[0]
+	kind, leaver := s.left[0], s.leaver()
+	if leaver != nil {
+		kind = faultTerm
+	}
 	var well []*ship
 	for _, g := range f.ships {
 		if g.until.IsZero() && !g.isGone() && !g.leaves && (kind != faultTerm || time.Since(g.began) > 500*time.Millisecond) {
@@ -221,14 +227,11 @@ func (s *storm) strike() {
 		return
 	}
 	g := well[f.rng.IntN(len(well))]
-	if kind == faultTerm { // who waits to pass a release, if anybody
-		for _, o := range well {
-			if pointOf(o.point) == "release" {
-				g = o
-			}
-		}
+	if leaver != nil {
+		g = leaver
+	} else {
+		s.left = s.left[1:]
 	}
-	s.left = s.left[1:]
 	s.struck[kind]++
 	span := func(least, more time.Duration) {
 		g.until = time.Now().Add(least + time.Duration(f.rng.Int64N(int64(more))))
@@ -246,6 +249,8 @@ func (s *storm) strike() {
 		f.redis.Kill9()
 		time.Sleep(time.Duration(f.rng.IntN(400)) * time.Millisecond)
 		f.redis.Restart()
+	case faultPause:
+		f.redis.Do("CLIENT", "PAUSE", (ttl + ttl/2).Milliseconds(), "ALL")
 	case faultReset:
 		g.line.spoil(f.t, "reset_peer", "downstream", `"timeout":50`)
 		span(500*time.Millisecond, ttl)
@@ -260,6 +265,30 @@ func (s *storm) strike() {
 		g.line.spoil(f.t, "bandwidth", "upstream", `"rate":10`)
 		span(ttl, 2*ttl)
 	}
+}
+
+// leaver is who should be told to leave next, if anybody: one that waits to pass
+// a release, or another than the one that waits to find a tool row without its
+// drain, which a parked turn has.
+func (s *storm) leaver() *ship {
+	var parks, other *ship
+	for _, g := range s.f.ships {
+		if g.isGone() || g.stopped || g.leaves || time.Since(g.began) < 500*time.Millisecond {
+			continue
+		}
+		switch pointOf(g.point) {
+		case "release":
+			return g
+		case "commit.drain":
+			parks = g
+		default:
+			other = g
+		}
+	}
+	if parks == nil {
+		return nil
+	}
+	return other
 }
 
 // mend ends what is wrong with a gateway or its line.

@@ -39,6 +39,7 @@ type fleet struct {
 	bin     string
 	webhook bool
 	seed    uint64
+	kinds   []string   // of faults that strike
 	rng     *rand.Rand // of the goroutine that draws the faults
 	redis   *redistest.Server
 	tg      *telegramtest.Server
@@ -78,7 +79,7 @@ func newFleet(t *testing.T, bin string, webhook bool, seed uint64, people int) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, name: name, dir: dir, bin: bin, webhook: webhook, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)),
+	f := &fleet{t: t, name: name, dir: dir, bin: bin, webhook: webhook, seed: seed, kinds: faults, rng: rand.New(rand.NewPCG(seed, 0)),
 		redis: redistest.Start(t), tg: telegramtest.New(), log: &journal{}, armed: map[string]bool{}}
 	f.model = newModel(f.log, filepath.Join(dir, "effects"))
 	api, llm := httptest.NewServer(f.tg), httptest.NewServer(f.model)

@@ -42,11 +42,12 @@ type person struct {
 
 	mu   sync.Mutex
 	said map[string]word
+	ran  map[string]bool // tickets that were held, and run by a press
 }
 
 func newPerson(f *fleet, i int) *person {
 	return &person{f: f, n: i + 1, id: firstChat + int64(i), mode: []string{"steer", "queue", "interrupt"}[i%3],
-		rng: rand.New(rand.NewPCG(f.seed, uint64(i+1))), said: map[string]word{}}
+		rng: rand.New(rand.NewPCG(f.seed, uint64(i+1))), said: map[string]word{}, ran: map[string]bool{}}
 }
 
 // acts are what people do, each as often as it is listed.
@@ -219,5 +220,10 @@ func (p *person) press(ctx context.Context, id int) {
 		return // its gateway died, or nothing waits any more
 	}
 	p.f.log.note(p.n, "presses %s", data)
+	if verb, ticket, _ := strings.Cut(data, ":"); verb == "run" {
+		p.mu.Lock()
+		p.ran[ticket] = true
+		p.mu.Unlock()
+	}
 	p.f.tg.Press(p.id, msg, p.id, data)
 }

@@ -22,7 +22,7 @@ func (f *fleet) transcript(chat int) string {
 	l := newLook(f)
 	defer l.close()
 	for _, lane := range l.lanes() {
-		if number(lane) != chat {
+		if chat >= 0 && number(lane) != chat {
 			continue
 		}
 		for gen := int64(1); gen <= lane.Gen; gen++ {
@@ -31,7 +31,7 @@ func (f *fleet) transcript(chat int) string {
 				f.t.Error(err)
 			}
 			for _, r := range rows {
-				all = append(all, entry{r.At, chat, fmt.Sprintf("row %d.%d of turn %d: %s", gen, r.Seq, r.Turn, told(r))})
+				all = append(all, entry{r.At, chat, fmt.Sprintf("%s row %d.%d of turn %d: %s", lane.Key, gen, r.Seq, r.Turn, told(r))})
 			}
 		}
 	}
