@@ -1,4 +1,4 @@
-.PHONY: run test quick bench screens long
+.PHONY: run test quick bench screens long chaos
 run:
 	go run ./cmd/gateway
 test:
@@ -16,3 +16,10 @@ long:
 # with emoji (fonts-noto-color-emoji).
 screens:
 	go test -count=1 -tags screens -run Shoot ./docs/screens
+# 1,000 kills of three gateways over one Redis, half of them polling and half
+# behind webhooks, and each mutation seen. Prints what was done, the seed and the
+# counts; SEED=n draws another run, KILLS=n another length.
+SEED ?= 1
+KILLS ?= 1000
+chaos:
+	cd chaos && go test -count=1 -timeout 3h -v -run 'Chaos|Mutations' . -seed $(SEED) -kills $$(($(KILLS) / 2)) -longest 1h

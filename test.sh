@@ -36,12 +36,15 @@ go vet ./...
 go vet -tags failpoints ./cmd/gateway
 go vet -tags interop ./interop
 go vet -tags screens ./docs/screens
+(cd chaos && go vet ./...)
 step "staticcheck"
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags interop ./interop
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags screens ./docs/screens
+(cd chaos && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...)
 step "go mod tidy"
 go mod tidy -diff
+(cd chaos && go mod tidy -diff)
 
 if [ "$quick" = quick ]; then
 	step "tests"
@@ -59,6 +62,8 @@ step "10,000 simulated schedules with replicas"
 go test ./sim -run 'TestFleet' -seeds 10000 -timeout 15m
 step "200 kills of the built gateway on each store"
 go test ./cmd/gateway -run 'TestKills' -kills 200 -timeout 20m
+step "three gateways over one Redis, and every kind of fault (make chaos runs 1,000 kills)"
+(cd chaos && go test -count=1 -timeout 5m -v -run Chaos .)
 step "known vulnerabilities"
 if out=$(go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1); then
 	echo "none reachable"
