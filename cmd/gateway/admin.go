@@ -39,8 +39,7 @@ func (a *admin) listen(dir string) (net.Listener, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, socketName)
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		_ = c.Close() // it was only a question
+	if answers(path) {
 		return nil, fmt.Errorf("another gateway answers at %s", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
@@ -32,16 +33,33 @@ var errNoGateway = errors.New("no gateway")
 // dial reaches the running gateway.
 func dial(c Config) (*console, error) {
 	path := filepath.Join(c.dataDir(), socketName)
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err != nil {
+	if !answers(path) {
 		return nil, fmt.Errorf("%w: "+textNoGateway, errNoGateway, path)
 	}
-	_ = conn.Close() // it was only a question
 	var d net.Dialer
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return d.DialContext(ctx, "unix", path)
 	}}
 	return &console{http: &http.Client{Transport: tr, Timeout: 30 * time.Second}, close: func() error { tr.CloseIdleConnections(); return nil }}, nil
+}
+
+// answers reports whether a gateway is behind the socket. That it takes a connection
+// proves nothing: a command that a killed gateway was just starting holds the socket
+// until it becomes another program, and the next start would be refused. One that
+// is there and does not answer in time (it is stopped, or busy) counts.
+func answers(path string) bool {
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return false
+	}
+	if _, err = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // open reaches the running gateway or the store.
