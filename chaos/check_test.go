@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -88,6 +89,7 @@ type reading struct {
 	times  map[string]int // words in the rows
 	slot   map[string]bool
 	finals map[int][]string // answers by chat
+	failed map[int]int      // turns that failed, by chat: they crashed three gateways (F36)
 	turns  map[session.EndKind]int
 	steers int
 	unsure int // calls with the result unknown
@@ -95,7 +97,7 @@ type reading struct {
 
 // check counts what must be zero, when all is at rest.
 func (f *fleet) check() *reading {
-	r := &reading{look: newLook(f), times: map[string]int{}, slot: map[string]bool{}, finals: map[int][]string{}, turns: map[session.EndKind]int{}}
+	r := &reading{look: newLook(f), times: map[string]int{}, slot: map[string]bool{}, finals: map[int][]string{}, failed: map[int]int{}, turns: map[session.EndKind]int{}}
 	defer r.close()
 	var keys []session.Key
 	for _, lane := range r.lanes() {
@@ -172,6 +174,9 @@ func (r *reading) lane(lane session.Lane) {
 				if a.End != "" {
 					r.turns[a.End]++
 				}
+				if a.End == session.EndFailed {
+					r.failed[chat]++
+				}
 				if a.End == session.EndAnswered {
 					r.finals[chat] = append(r.finals[chat], a.Text)
 				}
@@ -210,8 +215,8 @@ func (r *reading) words(p *person) {
 	}
 }
 
-// answers wants each answer in the chat once, or also marked as a possible
-// repeat (I9).
+// answers wants each answer in the chat once, or also marked as a possible repeat
+// (I9), and each failure told.
 func (r *reading) answers(p *person) {
 	shown, marked := map[string]int{}, map[string]int{}
 	for _, m := range r.f.tg.Messages(p.id) {
@@ -220,6 +225,15 @@ func (r *reading) answers(p *person) {
 			continue
 		}
 		shown[m.Text]++
+	}
+	told := 0
+	for text := range union(shown, marked) {
+		if strings.Contains(text, "This task could not finish") {
+			told += shown[text] + marked[text]
+		}
+	}
+	if told < r.failed[p.n] {
+		r.f.log.wrong(missing, p.n, "%d turns failed, and %d failures were told", r.failed[p.n], told)
 	}
 	times := map[string]int{}
 	for _, text := range r.finals[p.n] {
@@ -233,6 +247,12 @@ func (r *reading) answers(p *person) {
 			r.f.log.wrong(twoFinals, p.n, "%q ends two turns", text)
 		}
 	}
+}
+
+func union(a, b map[string]int) map[string]int {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 var effectLine = regexp.MustCompile(`(?m)^effect (\d+)$`)
