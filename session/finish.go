@@ -144,6 +144,9 @@ func (t *Turn) finish(out Outcome) ended {
 		t.close(EndStopped)
 		return ended{lost: true}
 	}
+	if out.End == EndFailed {
+		t.h.tells(t.a.key, out.Public)
+	}
 	if len(c.Outs) > 0 {
 		t.h.Outbox.Nudge(t.a.key, r.Out)
 	}
@@ -182,7 +185,7 @@ func (t *Turn) send(o Outgoing, id string) []PartNew {
 // short word says so, silently, for every failure must be seen and be mended.
 func (t *Turn) failure(out Outcome) []PartNew {
 	o := Outgoing{Kind: PartNotice, Markdown: "⚠ " + out.Public}
-	if !t.h.tells(t.a.key, out.Public) {
+	if t.h.toldLately(t.a.key, out.Public) {
 		o.Markdown, o.Silent = "⚠ "+textSameReason, true
 	}
 	t.mu.Lock()
@@ -266,21 +269,27 @@ func (t *Turn) close(end EndKind) {
 	t.Show(func(v *View) { v.Done, v.End, v.Phase, v.Ended = true, end, steer.PhaseIdle, time.Now() })
 }
 
-// tells reports whether an error may be told now: the same one at most once a
-// minute in a session.
-func (h *Hub) tells(key Key, public string) bool {
+// toldLately reports whether an error was told in a session within a minute.
+func (h *Hub) toldLately(key Key, public string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
+	at, ok := h.told[toldKey{key, public}]
+	return ok && time.Since(at) < time.Minute
+}
+
+// tells notes that an error is told. It is called when the end of the turn is
+// stored: a runner that was fenced off has told nobody, and who ends the turn after
+// it, here too, must say why it failed.
+func (h *Hub) tells(key Key, public string) {
+	if h.toldLately(key, public) {
+		return // the short word: the minute is the first one's
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.told == nil || len(h.told) > 4096 {
 		h.told = map[toldKey]time.Time{}
 	}
-	k := toldKey{key, public}
-	if at, ok := h.told[k]; ok && now.Sub(at) < time.Minute {
-		return false
-	}
-	h.told[k] = now
-	return true
+	h.told[toldKey{key, public}] = time.Now()
 }
 
 type toldKey struct {
