@@ -226,14 +226,18 @@ func (r *reading) answers(p *person) {
 		}
 		shown[m.Text]++
 	}
-	told := 0
+	told, why := 0, 0
 	for text := range union(shown, marked) {
-		if strings.Contains(text, "This task could not finish") {
+		switch {
+		case strings.Contains(text, "This task could not finish"):
+			why++
+			fallthrough
+		case strings.Contains(text, "Failed again, for the same reason"):
 			told += shown[text] + marked[text]
 		}
 	}
-	if told < r.failed[p.n] {
-		r.f.log.wrong(missing, p.n, "%d turns failed, and %d failures were told", r.failed[p.n], told)
+	if told < r.failed[p.n] || why == 0 && told > 0 {
+		r.f.log.wrong(missing, p.n, "%d turns failed, %d failures were told, the reason %d times", r.failed[p.n], told, why)
 	}
 	times := map[string]int{}
 	for _, text := range r.finals[p.n] {

@@ -131,7 +131,7 @@ func (s *storm) bury(g *ship) {
 		s.struck[killPoint]++
 		s.hits[g.point]++
 	case g.leaves:
-		if !state.Success() {
+		if !state.Success() && g.served() { // else it was still asking for Redis
 			s.f.log.wrong(ended, 0, "%s: SIGTERM ended in %s", g.name, state)
 		}
 	default:
@@ -339,6 +339,7 @@ func (s *storm) settle(most time.Duration) time.Duration {
 		}
 		if quiet++; len(open) > 0 {
 			quiet = 0
+			f.log.note(0, "%d things to be done, the first: %s", len(open), open[0].text)
 		}
 		if quiet == 15 {
 			return time.Since(began) - 1500*time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -69,6 +70,7 @@ type ship struct {
 	until   time.Time // when what is wrong with its line or itself ends
 	stopped bool      // by SIGSTOP
 	leaves  bool      // by SIGTERM
+	logged  int64     // bytes in its log before this life
 	hits    int       // failpoints passed in earlier lives
 }
 
@@ -163,6 +165,9 @@ func (s *ship) start(failpoint string) {
 	cmd := exec.Command(s.f.bin, "run", "--config", filepath.Join(s.dir, "config.yaml"))
 	cmd.Dir, cmd.Stderr = s.dir, out
 	cmd.Env = append(os.Environ(), "GATEWAY_FAILPOINT="+failpoint, "GATEWAY_FAILPOINT_LOG="+filepath.Join(s.dir, "hits"))
+	if size, err := out.Seek(0, io.SeekEnd); err == nil {
+		s.logged = size
+	}
 	s.hits = s.passes()
 	if err := cmd.Start(); err != nil {
 		s.f.t.Fatal(err)
@@ -186,6 +191,12 @@ func (s *ship) kill() {
 	}
 	s.signal(syscall.SIGKILL)
 	<-s.gone
+}
+
+// served reports whether it came so far in this life that it stops in order.
+func (s *ship) served() bool {
+	data, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	return err == nil && bytes.Contains(data[s.logged:], []byte("msg=stopping"))
 }
 
 func (s *ship) isGone() bool {
