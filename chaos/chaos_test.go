@@ -1,3 +1,5 @@
+//go:build linux
+
 package chaos
 
 import (
@@ -24,7 +26,7 @@ var (
 	killCount = flag.Int("kills", 20, "how many gateways each run kills at least")
 	seedFlag  = flag.Uint64("seed", 1, "what the faults and what people do are drawn by")
 	persons   = flag.Int("people", 24, "how many people write")
-	longest   = flag.Duration("longest", 28*time.Second, "when the faults of a run end although something was not reached")
+	longest   = flag.Duration("longest", 45*time.Second, "when the faults of a run end although something was not reached")
 	keepAll   = flag.Bool("keep", false, "keep the directory of a run that found nothing, too")
 	patched   = flag.String("mutation", "", "break the gateway so first, by the name of a mutation")
 )

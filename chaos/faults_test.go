@@ -1,3 +1,5 @@
+//go:build linux
+
 package chaos
 
 import (
@@ -63,6 +65,10 @@ func newStorm(f *fleet) *storm {
 	return &storm{f: f, struck: map[string]int{}, hits: map[string]int{}, tries: map[string]int{}}
 }
 
+func (s *storm) struckAll() bool {
+	return !slices.ContainsFunc(s.f.kinds, func(k string) bool { return s.struck[k] == 0 })
+}
+
 func (s *storm) kills() int { return s.struck[killPoint] + s.struck[killRandom] }
 
 // blow runs until so many gateways were killed and each kind of fault has struck,
@@ -73,7 +79,7 @@ func (s *storm) blow(kills int, most time.Duration) bool {
 	defer tick.Stop()
 	s.next = time.Now().Add(time.Second)
 	for time.Now().Before(late) {
-		if s.kills() >= kills && s.struck[killRandom] > 0 && s.struck[killPoint] > 0 && !slices.ContainsFunc(s.f.kinds, func(k string) bool { return s.struck[k] == 0 }) {
+		if s.kills() >= kills && s.struck[killRandom] > 0 && s.struck[killPoint] > 0 && s.struckAll() {
 			return true
 		}
 		<-tick.C
@@ -214,6 +220,9 @@ func (s *storm) strike() {
 		f.rng.Shuffle(len(s.left), func(i, j int) { s.left[i], s.left[j] = s.left[j], s.left[i] })
 	}
 	kind, leaver := s.left[0], s.leaver()
+	if !s.struckAll() {
+		leaver = nil // every kind once, first
+	}
 	if leaver != nil {
 		kind = faultTerm
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package chaos
 
 import (
@@ -165,6 +167,8 @@ func (s *ship) start(failpoint string) {
 	cmd := exec.Command(s.f.bin, "run", "--config", filepath.Join(s.dir, "config.yaml"))
 	cmd.Dir, cmd.Stderr = s.dir, out
 	cmd.Env = append(os.Environ(), "GATEWAY_FAILPOINT="+failpoint, "GATEWAY_FAILPOINT_LOG="+filepath.Join(s.dir, "hits"))
+	// A test that is killed leaves nothing behind that would poison the next run.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if size, err := out.Seek(0, io.SeekEnd); err == nil {
 		s.logged = size
 	}
