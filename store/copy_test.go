@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"coxswain/session"
 	"coxswain/store"
 	"coxswain/store/redis"
@@ -19,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "15") // before the command line is read, which wins
-	m.Run()
+	goleak.VerifyTestMain(m)
 }
 
 // An opener gives a fresh and empty store on a clock.

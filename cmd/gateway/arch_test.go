@@ -47,11 +47,13 @@ type listed struct {
 	Doc        string
 	Dir        string
 	GoFiles    []string
+
+	TestGoFiles, XTestGoFiles []string
 }
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Doc,Dir,GoFiles", "coxswain/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Doc,Dir,GoFiles,TestGoFiles,XTestGoFiles", "coxswain/...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

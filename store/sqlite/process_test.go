@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"coxswain/session"
@@ -32,7 +33,8 @@ const (
 func TestMain(m *testing.M) {
 	part := os.Getenv(envPart)
 	if part == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m) // and ends
+		return
 	}
 	play := map[string]func(ctx context.Context, path string) error{
 		"opener": playOpener, "writer": playWriter, "shortdisk": playShortDisk,
