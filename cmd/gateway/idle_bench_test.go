@@ -9,8 +9,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,14 +18,20 @@ import (
 	"testing"
 )
 
-// BenchmarkIdleSession is what an idle session of 21 rows keeps in Redis: its
-// head, six turns, four of them with a tool call. Promised: 5 kB, of all keys of
+// BenchmarkIdleSession is what an idle session of 20 rows keeps in Redis: its
+// head and six turns, three of them with tool calls. Promised: 5 kB, of all keys of
 // a lane as MEMORY USAGE has them. By the kind of key stands what goes where
 // (lua/prelude.lua names them).
 func BenchmarkIdleSession(b *testing.B) {
 	const many, turns = 992, 6
 	m := &proseModel{}
-	m.load(b, "net/http", "database/sql", "text/template")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, pkg := range []string{"net/http", "database/sql", "text/template"} { // no dictionary was made from these
+		m.load(b, filepath.Join(strings.TrimSpace(string(root)), "src", pkg))
+	}
 	s := newSoak(b, "redis", many, 64, m.ServeHTTP)
 	var wg sync.WaitGroup
 	for lane := range soakLanes {
@@ -53,7 +59,6 @@ func BenchmarkIdleSession(b *testing.B) {
 		report(b, float64(size)/float64(s.sessions), "B-"+kind)
 	}
 	report(b, float64(total)/float64(s.sessions), "B/session")
-	report(b, float64(m.rows.Load())/float64(s.sessions), "B-prose/session")
 }
 
 // A proseModel talks in sentences of what people have written about programs,
@@ -61,14 +66,13 @@ func BenchmarkIdleSession(b *testing.B) {
 type proseModel struct {
 	sentences []string
 	next      atomic.Int64
-	rows      atomic.Int64 // bytes of prose said by either side
 }
 
-// load takes the comments of packages of the library.
-func (m *proseModel) load(b *testing.B, pkgs ...string) {
+// load takes the comments of packages.
+func (m *proseModel) load(b testing.TB, dirs ...string) {
 	b.Helper()
-	for _, pkg := range pkgs {
-		files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", pkg, "*.go"))
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -90,8 +94,8 @@ func (m *proseModel) load(b *testing.B, pkgs ...string) {
 			}
 		}
 	}
-	if len(m.sentences) < 1000 {
-		b.Fatalf("the library has only %d sentences", len(m.sentences))
+	if len(m.sentences) == 0 {
+		b.Fatalf("no sentence in %v", dirs)
 	}
 }
 
@@ -101,9 +105,7 @@ func (m *proseModel) prose(n int) string {
 	for range n {
 		all = append(all, m.sentences[int(m.next.Add(7))%len(m.sentences)])
 	}
-	text := strings.Join(all, " ")
-	m.rows.Add(int64(len(text)))
-	return text
+	return strings.Join(all, " ")
 }
 
 func (m *proseModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -113,15 +115,21 @@ func (m *proseModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	tail := body[max(0, bytes.LastIndex(body, []byte("(step "))):]
 	step, _ := strconv.Atoi(string(tail[len("(step "):max(len("(step "), bytes.IndexByte(tail, ')'))]))
-	calls := map[int]string{
-		0: `{"path":"notes.md"}`, 1: `{"path":"notes.md","content":` + quote(m.prose(4)) + `}`, 2: `{"path":"notes.md"}`, 4: `{}`,
-	}
-	names := map[int]string{0: "read_file", 1: "write_file", 2: "read_file", 4: "list_files"}
+	type call struct{ name, args string }
 	delta, reason := `{"role":"assistant","content":`+quote(m.prose(4))+`}`, `"stop"`
-	if args := calls[step]; args != "" && !bytes.Contains(tail, []byte(`"role":"tool"`)) {
-		delta = `{"role":"assistant","content":` + quote(m.prose(1)) + `,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"` +
-			names[step] + `","arguments":` + quote(args) + `}}]}`
-		reason = `"tool_calls"`
+	calls := map[int][]call{
+		0: {{"read_file", `{"path":"notes.md"}`}}, 1: {{"write_file", `{"path":"notes.md","content":` + quote(m.prose(4)) + `}`}},
+		2: {{"read_file", `{"path":"notes.md"}`}, {"list_files", `{}`}},
+	}[step]
+	if len(calls) > 0 && !bytes.Contains(tail, []byte(`"role":"tool"`)) {
+		delta, reason = `{"role":"assistant","content":`+quote(m.prose(1))+`,"tool_calls":[`, `"tool_calls"`
+		for i, c := range calls {
+			if i > 0 {
+				delta += ","
+			}
+			delta += fmt.Sprintf(`{"index":%d,"id":"call_%d","type":"function","function":{"name":%s,"arguments":%s}}`, i, i, quote(c.name), quote(c.args))
+		}
+		delta += "]}"
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	var out bytes.Buffer

@@ -158,7 +158,7 @@ func (s *Store) Import(ctx context.Context, p session.LanePage) error {
 	a := s.lane(p.Key)
 	a.flag(p.First)
 	a.num(p.Gen).num(from).num(p.After)
-	list(a, p.Rows, func(r session.Row) { a.str(storedRow(r)) })
+	list(a, p.Rows, func(r session.Row) { a.str(s.storedRow(r)) })
 	list(a, p.Marks, func(k session.Mark) {
 		done := 0
 		if k.Done {
@@ -175,12 +175,12 @@ func (s *Store) Import(ctx context.Context, p session.LanePage) error {
 }
 
 // storedRow is a row as append of the prelude writes it.
-func storedRow(r session.Row) string {
+func (s *Store) storedRow(r session.Row) string {
 	head := string([]byte{byte(r.Type)}) + strconv.FormatInt(r.Turn, 10) + " " + strconv.FormatInt(millis(r.At), 10)
 	if r.On != 0 || r.N != 0 || r.Tick != 0 {
 		head += fmt.Sprintf(" %d %d %d", r.On, r.N, r.Tick)
 	}
-	return head + "\n" + string(r.Data)
+	return head + "\n" + string(s.packRow(r))
 }
 
 // millis is the number of a time as it is stored, of which 0 is none.

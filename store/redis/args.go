@@ -40,9 +40,9 @@ func (a *args) takes(v []session.Take) *args {
 	return list(a, v, func(t session.Take) { a.num(t.Ticket).num(t.Version) })
 }
 
-func (a *args) rows(v []session.Row) *args {
+func (a *args) rows(s *Store, v []session.Row) *args {
 	return list(a, v, func(r session.Row) {
-		a.str(string([]byte{byte(r.Type)})).num(r.On).num(r.N).num(r.Tick).bytes(r.Data)
+		a.str(string([]byte{byte(r.Type)})).num(r.On).num(r.N).num(r.Tick).bytes(s.packRow(r))
 	})
 }
 

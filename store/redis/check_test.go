@@ -103,8 +103,8 @@ func TestShapeOfTheStore(t *testing.T) {
 	if err := with(64); err == nil || !strings.Contains(err.Error(), "16 partitions, not 64") {
 		t.Errorf("opened with 64: got %v; want both numbers", err)
 	}
-	srv.Do("HSET", prefix+":cfg", "schema", 2)
-	if err := with(16); err == nil || !strings.Contains(err.Error(), "schema 2") {
+	srv.Do("HSET", prefix+":cfg", "schema", 3)
+	if err := with(16); err == nil || !strings.Contains(err.Error(), "schema 3") {
 		t.Errorf("another schema: got %v; want it named", err)
 	}
 }

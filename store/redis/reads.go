@@ -27,7 +27,11 @@ func (s *Store) Rows(ctx context.Context, key session.Key, gen, after int64, lim
 	}
 	var rows []session.Row
 	for l := in.list(); l.more(); {
-		rows = append(rows, l.row(after+int64(len(rows))+1))
+		r := l.row(after + int64(len(rows)) + 1)
+		if err := s.unpackRow(&r); err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
 	}
 	return rows, *in.err
 }

@@ -18,8 +18,14 @@ import (
 	"coxswain/session"
 )
 
-// Schema is the version of the key layout; another one is refused.
-const Schema = 1
+// Schema is the version of the layout that a new store gets: keys as in
+// lua/prelude.lua, rows packed (pack.go). A store of schemaPlain is served as it
+// is, its rows plain: a gateway of the release before may run beside this one.
+// Any other is refused.
+const (
+	Schema      = 2
+	schemaPlain = 1
+)
 
 // DefaultPartitions is P where the store is new: enough to spread a cluster
 // of a few nodes, few enough to sweep every second in one pipeline.
@@ -54,6 +60,7 @@ type Store struct {
 	partitions int
 	relaxed    bool
 	clock      func() time.Time
+	packs      bool   // rows lie packed
 	id         string // of the stored data, as first seen: the canary (F18)
 	caller     string // begins the name of every call of this process
 	calls      atomic.Uint64
@@ -119,13 +126,13 @@ func (s *Store) adopt(ctx context.Context, partitions int, existing bool) error 
 	if existing && cfg.partitions == 0 {
 		return errors.New(wordsNone)
 	}
-	if cfg.schema != Schema {
+	if cfg.schema != Schema && cfg.schema != schemaPlain {
 		return fmt.Errorf(wordsSchema, cfg.schema, Schema)
 	}
 	if partitions != 0 && cfg.partitions != partitions {
 		return fmt.Errorf(wordsShape, cfg.partitions, partitions)
 	}
-	s.partitions, s.id = cfg.partitions, cfg.id
+	s.partitions, s.id, s.packs = cfg.partitions, cfg.id, cfg.schema != schemaPlain
 	if cfg.next != "" {
 		if err := s.rename(ctx, cfg.next); err != nil {
 			return err

@@ -13,7 +13,7 @@ func (s *Store) Begin(ctx context.Context, r session.Begin) (session.Begun, erro
 	a.str(string(r.Op)).str(r.Nonce).ms(r.TTL).num(r.Gen).num(r.Seq).str(string(r.Owner)).num(int64(r.Phase))
 	a.takes(r.Take)
 	list(a, r.Jobs, func(id string) { a.str(id) })
-	a.rows(r.Rows).fates(r.Fates).outs(r.Outs)
+	a.rows(s, r.Rows).fates(r.Fates).outs(r.Outs)
 	_, in, err := s.on(ctx, scriptBegin, r.Key, a)
 	if err != nil {
 		return session.Begun{}, err
@@ -63,7 +63,7 @@ func (s *Store) Commit(ctx context.Context, l session.Lease, r session.Commit) (
 	a := s.lane(l.Key)
 	a.num(l.Epoch).str(l.Nonce).ms(l.TTL).str(string(r.Op)).num(r.Seq).num(int64(r.Phase))
 	a.flag(r.Drain).num(int64(r.Step)).flag(r.TakeOut).flag(r.End).flag(r.HoldRest)
-	a.takes(r.Take).rows(r.Rows).jobs(r.Jobs).outs(r.Outs).fates(r.Fates)
+	a.takes(r.Take).rows(s, r.Rows).jobs(r.Jobs).outs(r.Outs).fates(r.Fates)
 	_, in, err := s.on(ctx, scriptCommit, l.Key, a)
 	if err != nil {
 		return session.Committed{}, err

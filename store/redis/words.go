@@ -8,6 +8,7 @@ const (
 	wordsPartition = "the store was wiped in part: partition %s is gone; restore its backup, or delete all of %s to begin anew"
 	wordsShape     = "this Redis holds a store with %d partitions, not %d; use the number it was made with"
 	wordsSchema    = "this Redis holds a store of schema %d, this gateway speaks %d; use the gateway that made it"
+	wordsPacked    = "row %d was packed by another version of the gateway; run that one, or a newer"
 	wordsBlocked   = "allow +config|get, or set store durability: relaxed if the service is known to keep every write"
 	wordsConnect   = "see that Redis runs and that the store's url is right"
 	wordsUpgrade   = "upgrade Redis, or use Valkey"
