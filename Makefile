@@ -1,4 +1,4 @@
-.PHONY: run test quick bench screens long chaos
+.PHONY: run test quick bench soak screens long chaos
 run:
 	go run ./cmd/gateway
 test:
@@ -12,6 +12,9 @@ bench:
 # A million schedules, alone and with replicas.
 long:
 	go test ./sim -run 'TestSeeds|TestFleet' -seeds 1000000 -timeout 0
+# A million turns over 10,000 sessions on each store: about an hour.
+soak:
+	go test ./cmd/gateway -count=1 -timeout 12h -run TestSoak -soak 1000000 -soaksessions 10000 -v
 # The pictures in docs/screens, from recorded calls; needs chromium and a font
 # with emoji (fonts-noto-color-emoji).
 screens:
