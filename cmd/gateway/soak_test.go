@@ -68,6 +68,7 @@ type soak struct {
 	ends     []chan struct{} // by session: a token for each answer that was sent
 	next     [soakLanes]int  // by lane: its turns so far
 	ran      int
+	on       func(what string, key session.Key) // not nil: hears of accepts and of drains that moved a steer
 }
 
 // soaked is what is seen at rest.
@@ -84,6 +85,22 @@ type soaked struct {
 type soakStore struct {
 	session.Store
 	s *soak
+}
+
+func (w soakStore) Accept(ctx context.Context, r session.Accept) (session.Accepted, error) {
+	a, err := w.Store.Accept(ctx, r)
+	if err == nil && w.s.on != nil {
+		w.s.on("accept", r.Key)
+	}
+	return a, err
+}
+
+func (w soakStore) Commit(ctx context.Context, l session.Lease, r session.Commit) (session.Committed, error) {
+	c, err := w.Store.Commit(ctx, l, r)
+	if err == nil && len(c.Steers) > 0 && w.s.on != nil {
+		w.s.on("drain", l.Key)
+	}
+	return c, err
 }
 
 func (w soakStore) OutDone(ctx context.Context, k session.Key, nonce string, d session.PartDone) error {
@@ -152,7 +169,8 @@ platforms: {web: {listen: "127.0.0.1:0"}}
 model: {base_url: %q, api_key: key, name: soak, context_window: 1000000}
 store: {url: %q}
 workspace: {dir: %q}
-limits: {history_cache: %dMiB}
+limits: {history_cache: %dMiB, drain: 1s}
+steer: {yield_after: 1s}
 ops: {listen: ""}
 `, llm.URL+"/v1", url, filepath.Join(dir, "data", "workspace"), cache)
 	if err := os.WriteFile(config, []byte(conf), 0o600); err != nil {
@@ -266,16 +284,7 @@ func (s *soak) turn(n int) {
 
 // say says text to a session and waits until an answer was sent.
 func (s *soak) say(n int, text string) {
-	s.began[n]++
-	id := strconv.Itoa(s.began[n])
-	err := s.parts.hub.Deliver(s.t.Context(), session.Message{
-		Key: session.Key{Platform: web.Name, Chat: session.ChatID(strconv.Itoa(n))}, ID: session.MessageID(id),
-		From: session.Person{ID: "web", Name: "you"}, Private: true, Addressed: true, Dedupe: "m:" + id, Text: text, Received: time.Now(),
-	})
-	if err != nil {
-		s.t.Errorf("session %d, message %s: %v", n, id, err)
-		return
-	}
+	id := s.deliver(n, text)
 	late := time.NewTimer(benchWait)
 	defer late.Stop()
 	select {
@@ -283,6 +292,20 @@ func (s *soak) say(n int, text string) {
 	case <-late.C:
 		s.t.Errorf("session %d, message %s: no answer within %v", n, id, benchWait)
 	}
+}
+
+// deliver says text to a session; it is stored then.
+func (s *soak) deliver(n int, text string) (id string) {
+	s.began[n]++
+	id = strconv.Itoa(s.began[n])
+	err := s.parts.hub.Deliver(s.t.Context(), session.Message{
+		Key: session.Key{Platform: web.Name, Chat: session.ChatID(strconv.Itoa(n))}, ID: session.MessageID(id),
+		From: session.Person{ID: "web", Name: "you"}, Private: true, Addressed: true, Dedupe: "m:" + id, Text: text, Received: time.Now(),
+	})
+	if err != nil {
+		s.t.Errorf("session %d, message %s: %v", n, id, err)
+	}
+	return id
 }
 
 // rest waits until the goroutines of turns have ended: no fewer in a while.
