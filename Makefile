@@ -12,7 +12,7 @@ bench:
 # A million schedules, alone and with replicas.
 long:
 	go test ./sim -run 'TestSeeds|TestFleet' -seeds 1000000 -timeout 0
-# A million turns over 10,000 sessions on each store: about an hour.
+# A million turns over 10,000 sessions on each store: an hour or two.
 soak:
 	go test ./cmd/gateway -count=1 -timeout 12h -run TestSoak -soak 1000000 -soaksessions 10000 -v
 # The pictures in docs/screens, from recorded calls; needs chromium and a font
