@@ -133,9 +133,11 @@ func bound(limit int) int {
 	return limit
 }
 
+// What lies more than a minute ahead is looked at too: this clock does not go back,
+// but what was copied from another store may be of one that did (F38).
 const (
-	dueKeys    = `SELECT key FROM lane WHERE due IS NOT NULL AND due <= ? ORDER BY due, key LIMIT ?`
-	outDueKeys = `SELECT key FROM lane WHERE outs > 0 AND out_next <= ? ORDER BY key LIMIT ?`
+	dueKeys    = `SELECT key FROM lane WHERE due IS NOT NULL AND (due <= ?1 OR due > ?1 + 60000) ORDER BY due, key LIMIT ?2`
+	outDueKeys = `SELECT key FROM lane WHERE outs > 0 AND (out_next <= ?1 OR out_next > ?1 + 60000) ORDER BY key LIMIT ?2`
 )
 
 func (s *Store) keys(ctx context.Context, q string, limit int) ([]session.Key, error) {

@@ -77,7 +77,7 @@ func TestOpenEndsWhatTheDeadHeld(t *testing.T) {
 	s := open(t, clk.now)
 	b := begin(t, s, chat(1), 1)
 	accept(t, s, chat(2), 2)
-	if _, err := s.Claim(t.Context(), chat(2), nonce, time.Hour); err != nil {
+	if _, err := s.Claim(t.Context(), chat(2), nonce, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Post(t.Context(), session.Post{Key: chat(3), Outs: []session.PartNew{partOf("a"), partOf("b")}}); err != nil {
