@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"coxswain/session"
@@ -21,15 +22,18 @@ type Options struct {
 	Relaxed bool
 	// Existing is an error where there is no store yet, and makes none.
 	Existing bool
-	Logger   *slog.Logger // nil = nothing is logged
+	// Wait is for how many replicas a write to Redis waits. It does not concern
+	// SQLite.
+	Wait   redis.Wait
+	Logger *slog.Logger // nil = nothing is logged
 }
 
-// Open opens sqlite:PATH, redis://… or rediss://…. The error says what to do
-// and never holds a password.
+// Open opens sqlite:PATH or one of redis.Schemes. The error says what to do and
+// never holds a password.
 func Open(ctx context.Context, url string, o Options) (session.Store, error) {
 	scheme, rest, _ := strings.Cut(url, ":")
-	switch scheme {
-	case "sqlite":
+	switch {
+	case scheme == "sqlite":
 		if _, err := os.Stat(rest); o.Existing && err != nil {
 			return nil, fmt.Errorf(wordsNone, rest)
 		}
@@ -38,12 +42,12 @@ func Open(ctx context.Context, url string, o Options) (session.Store, error) {
 			return nil, err // not a nil *Store in an interface
 		}
 		return st, nil
-	case "redis", "rediss":
-		st, err := redis.Open(ctx, url, redis.Options{Relaxed: o.Relaxed, Existing: o.Existing, Logger: o.Logger})
+	case slices.Contains(redis.Schemes, scheme):
+		st, err := redis.Open(ctx, url, redis.Options{Relaxed: o.Relaxed, Existing: o.Existing, Wait: o.Wait, Logger: o.Logger})
 		if err != nil {
 			return nil, err
 		}
 		return st, nil
 	}
-	return nil, fmt.Errorf("store.url begins with %q; it must be sqlite:FILE, redis:// or rediss://", scheme)
+	return nil, fmt.Errorf(wordsScheme, scheme)
 }

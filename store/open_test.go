@@ -30,10 +30,13 @@ func TestOpenSQLite(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	tests := []struct{ url, want string }{
 		{"", `begins with ""`},
-		{"data/gateway.db", `it must be sqlite:FILE, redis:// or rediss://`},
+		{"data/gateway.db", `it must be sqlite:FILE, redis://, redis+sentinel:// or redis+cluster://`},
 		{"postgres://u:secret@h/db", `begins with "postgres"`},
 		{"sqlite:", "set store.url to sqlite:PATH"},
 		{"redis://:secret@[::1", ""},
+		{"redis+sentinel://:secret@127.0.0.1:1", "?master_name="},
+		{"redis+cluster://:secret@127.0.0.1:1/x", ""},
+		{"redis+tls://127.0.0.1:1", `begins with "redis+tls"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.url, func(t *testing.T) {

@@ -2,6 +2,7 @@ package store
 
 // The sentences an operator sees: what happened, what to do.
 const (
+	wordsScheme  = "store.url begins with %q; it must be sqlite:FILE, redis://, redis+sentinel:// or redis+cluster:// (rediss for TLS)"
 	wordsNone    = "there is no store at %s; name the one to copy from as store.url does"
 	wordsSame    = "FROM and TO are the same store; name another one to copy to"
 	wordsDir     = "FROM and TO are in one directory, %s; a store has its directory for itself: give TO another one"

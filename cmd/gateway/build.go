@@ -25,6 +25,7 @@ import (
 	"coxswain/session"
 	"coxswain/steer"
 	"coxswain/store"
+	"coxswain/store/redis"
 	"coxswain/tools"
 )
 
@@ -70,8 +71,15 @@ func newLogger(c Log, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
+// options are how the configuration wants its store opened.
+func (c StoreConf) options(log *slog.Logger) store.Options {
+	return store.Options{
+		Relaxed: c.Durability == "relaxed", Wait: redis.Wait{Replicas: c.Wait.Replicas, Timeout: duration(c.Wait.Timeout)}, Logger: log,
+	}
+}
+
 func openStore(ctx context.Context, c Config, log *slog.Logger) (session.Store, error) {
-	st, err := store.Open(ctx, string(c.Store.URL), store.Options{Relaxed: c.Store.Durability == "relaxed", Logger: log})
+	st, err := store.Open(ctx, string(c.Store.URL), c.Store.options(log))
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -120,8 +120,16 @@ type StoreConf struct {
 	URL        Secret `yaml:"url"` // a Redis URL may hold a password
 	URLFile    string `yaml:"url_file"`
 	Durability string `yaml:"durability"`
+	// Wait is for how many replicas of Redis a write waits.
+	Wait WaitConf `yaml:"wait"`
 	// Retention is how long a session is kept that nobody uses; 0 = for ever.
 	Retention Duration `yaml:"retention"`
+}
+
+// WaitConf says how many replicas must have what is acknowledged.
+type WaitConf struct {
+	Replicas int      `yaml:"replicas"`
+	Timeout  Duration `yaml:"timeout"`
 }
 
 // Workspace says where files of sessions live.
@@ -224,7 +232,7 @@ func Defaults() Config {
 			Name: "${OPENAI_MODEL:-gpt-5-mini}", Hosted: true, Images: "auto",
 		},
 		Transcription: Transcription{BaseURL: "${OPENAI_BASE_URL:-https://api.openai.com/v1}", APIKey: "${OPENAI_API_KEY}"},
-		Store:         StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict", Retention: Duration(720 * time.Hour)},
+		Store:         StoreConf{URL: "${REDIS_URL:-sqlite:data/gateway.db}", Durability: "strict", Wait: WaitConf{Timeout: Duration(time.Second)}, Retention: Duration(720 * time.Hour)},
 		Workspace:     Workspace{Dir: "data/workspace"},
 		Sessions:      Sessions{Group: "shared"},
 		Steer:         SteerConf{YieldAfter: Duration(5 * time.Second), SkipUnstarted: true, From: "owner"},

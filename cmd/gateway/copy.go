@@ -28,7 +28,7 @@ func storeCommand(ctx context.Context, c Config, o options, w io.Writer) error {
 	if err := expand(reflect.ValueOf(&urls).Elem(), ""); err != nil {
 		return err
 	}
-	opt := store.Options{Relaxed: c.Store.Durability == "relaxed", Logger: slog.New(slog.DiscardHandler)}
+	opt := c.Store.options(slog.New(slog.DiscardHandler))
 	done, err := store.Copy(ctx, string(urls.From), string(urls.To), opt)
 	if err != nil {
 		return fmt.Errorf("store copy: %w", err)

@@ -56,6 +56,12 @@ func (c *Config) validate() error {
 	if r := time.Duration(c.Store.Retention); r != 0 && r < time.Hour {
 		errs = append(errs, fmt.Errorf("config: store.retention is %s; it must be at least 1h, or 0 to keep all sessions", r))
 	}
+	if n := c.Store.Wait.Replicas; n < 0 {
+		errs = append(errs, fmt.Errorf("config: store.wait.replicas is %d; it must be zero or more", n))
+	}
+	if d := time.Duration(c.Store.Wait.Timeout); d < time.Millisecond || d > 10*time.Second {
+		errs = append(errs, fmt.Errorf("config: store.wait.timeout is %s; it must be from 1ms to 10s", d))
+	}
 	if c.Limits.TurnSteps < 1 {
 		errs = append(errs, fmt.Errorf("config: limits.turn_steps is %d; it must be at least 1", c.Limits.TurnSteps))
 	}

@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 // A Problem is a setting of the server with which the store cannot keep its
 // promises.
 type Problem struct {
+	Server              string // its address
 	Setting, Have, Want string
 	Cure                string // what to do
 }
@@ -40,14 +43,15 @@ var needed = [...]struct{ setting, want string }{
 	{"maxmemory-policy", "noeviction"},
 }
 
-// Check asks the server, each primary of a cluster, for what the store needs
-// and gives what is wrong, nothing if all is well. Where Options.Relaxed was
-// set it looks at the version only: an older server cannot run the scripts.
+// Check asks the server for what the store needs and gives what is wrong,
+// nothing if all is well: each primary, and with Sentinels or a cluster each
+// replica too, for it may be the primary next. Where Options.Relaxed was set it
+// looks at the version only (an older server cannot run the scripts) and at
+// how many replicas there are to wait for.
 func (s *Store) Check(ctx context.Context) []Problem {
-	var mu sync.Mutex // a cluster's primaries are asked at the same time
+	var mu sync.Mutex // a cluster's servers are asked at the same time
 	var problems []Problem
-	ask := func(ctx context.Context, c *redis.Client) error {
-		found, err := s.checkOne(ctx, c)
+	note := func(found ...Problem) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, p := range found {
@@ -55,31 +59,64 @@ func (s *Store) Check(ctx context.Context) []Problem {
 				problems = append(problems, p)
 			}
 		}
-		return err
 	}
-	var err error
+	ask := func(ctx context.Context, c *redis.Client, addr string) []string {
+		found, replicas, err := s.checkOne(ctx, c, addr)
+		note(found...)
+		if err != nil {
+			note(Problem{addr, "connection", err.Error(), "an answer", wordsConnect})
+		}
+		return replicas
+	}
 	switch c := s.client.(type) {
-	case *redis.Client:
-		err = ask(ctx, c)
 	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, ask)
+		err := c.ForEachShard(ctx, func(ctx context.Context, c *redis.Client) error {
+			ask(ctx, c, c.Options().Addr)
+			return nil
+		})
+		if err != nil {
+			note(Problem{"the cluster", "connection", err.Error(), "an answer", wordsConnect})
+		}
+	case *redis.Client:
+		if s.replica == nil {
+			ask(ctx, c, c.Options().Addr)
+			break
+		}
+		for _, addr := range ask(ctx, c, "the primary") {
+			r := s.replica(addr)
+			ask(ctx, r, addr)
+			r.Close()
+		}
 	default:
 		panic(fmt.Sprintf("unknown client %T", s.client))
 	}
-	if err != nil {
-		problems = append(problems, Problem{"connection", err.Error(), "an answer", wordsConnect})
-	}
+	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Server, b.Server) })
 	return problems
 }
 
-func (s *Store) checkOne(ctx context.Context, c *redis.Client) ([]Problem, error) {
+// checkOne looks at one server. Of a primary it also gives the replicas.
+func (s *Store) checkOne(ctx context.Context, c *redis.Client, addr string) (problems []Problem, replicas []string, err error) {
 	info, err := c.Info(ctx, "server").Result()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	problems := versionProblem(info)
+	if problems = versionProblem(info); len(problems) > 0 {
+		problems[0].Server = addr
+		return problems, nil, nil
+	}
+	if info, err = c.Info(ctx, "replication").Result(); err != nil {
+		return nil, nil, err
+	}
+	if replica := infoField(info, "role") == "slave"; replica && infoField(info, "slave_priority") == "0" {
+		return nil, nil, nil // never promoted
+	} else if !replica {
+		replicas = replicasIn(info)
+		if n, want := len(replicas), s.wait.Replicas; n < want {
+			problems = append(problems, Problem{addr, "store.wait.replicas", strconv.Itoa(want), fmt.Sprintf("at most the %d connected", n), wordsAttach})
+		}
+	}
 	if s.relaxed {
-		return problems, nil
+		return problems, replicas, nil
 	}
 	for _, n := range needed {
 		have, err := c.ConfigGet(ctx, n.setting).Result()
@@ -87,27 +124,42 @@ func (s *Store) checkOne(ctx context.Context, c *redis.Client) ([]Problem, error
 		switch {
 		case err == nil && have[n.setting] == n.want:
 		case err == nil:
-			problems = append(problems, Problem{n.setting, have[n.setting], n.want, cureSet(n.setting, n.want)})
+			problems = append(problems, Problem{addr, n.setting, have[n.setting], n.want, cureSet(n.setting, n.want)})
 		case errors.As(err, &answered):
-			return append(problems, Problem{"CONFIG GET", "refused (" + answered.Error() + ")", "readable", wordsBlocked}), nil
+			return append(problems, Problem{addr, "CONFIG GET", "refused (" + answered.Error() + ")", "readable", wordsBlocked}), replicas, nil
 		default:
-			return problems, err
+			return problems, replicas, err
 		}
 	}
-	return problems, nil
+	return problems, replicas, nil
+}
+
+// replicasIn reads which replicas a primary has: those that copied all there
+// is and follow. "slave0:ip=127.0.0.1,port=7001,state=online,offset=1,lag=0"
+func replicasIn(info string) (addrs []string) {
+	for line := range strings.Lines(info) {
+		name, fields, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if n, isSlave := strings.CutPrefix(name, "slave"); !ok || !isSlave || strings.Trim(n, "0123456789") != "" {
+			continue
+		}
+		f := map[string]string{}
+		for _, kv := range strings.Split(fields, ",") {
+			k, v, _ := strings.Cut(kv, "=")
+			f[k] = v
+		}
+		if f["state"] == "online" {
+			addrs = append(addrs, net.JoinHostPort(f["ip"], f["port"]))
+		}
+	}
+	return addrs
 }
 
 // versionProblem reads the answer of INFO: scripts with flags need 7.0.
 func versionProblem(info string) []Problem {
-	version := "unknown"
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			version = strings.TrimSpace(v)
-		}
-	}
+	version := cmp.Or(infoField(info, "redis_version"), "unknown")
 	major, _, _ := strings.Cut(version, ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
-		return []Problem{{"version", version, "7.0 or newer", wordsUpgrade}}
+		return []Problem{{Setting: "version", Have: version, Want: "7.0 or newer", Cure: wordsUpgrade}}
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestURLs(t *testing.T) {
 		"redis+sentinel://host:26379/0?master_name=m&addr=other:26379": true, "redis+cluster://host:7000?addr=other:7001": true,
 		"http://host": false, "": false, "redis://u:secretpw@host:port": false, "redis://u:secretpw@host/x": false,
 	} {
-		c, err := connect(url, Options{})
+		c, _, err := connect(url, Options{}, nil)
 		if (err == nil) != ok {
 			t.Errorf("%s: got %v; want fit: %v", url, err, ok)
 		}

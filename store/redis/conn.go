@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	neturl "net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,11 +22,19 @@ import (
 // ends it earlier.
 const RetryFor = 30 * time.Second
 
+// Schemes are how a store's url may begin. With rediss, TLS goes to all that is
+// dialled: in redis+sentinel also to the Sentinels.
+var Schemes = []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
+
+// onConnect is called with each new connection before it is used.
+type onConnect func(context.Context, *redis.Conn) error
+
 // connect makes the client for a url; nothing is dialled yet. In all three
 // kinds of client the library's own retries are off: retry does that, for
 // longer and for more errors; and a deadline of the ctx reaches the socket,
-// which by the library's default it does not.
-func connect(url string, o Options) (redis.UniversalClient, error) {
+// which by the library's default it does not. With Sentinels, replica makes a
+// client for one of the primary's replicas; else it is nil.
+func connect(url string, o Options, on onConnect) (c redis.UniversalClient, replica func(addr string) *redis.Client, err error) {
 	logger := o.Logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -33,33 +42,71 @@ func connect(url string, o Options) (redis.UniversalClient, error) {
 	redis.SetLogger(clientLog{logger}) // the library's default writes to stderr
 	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	scheme, rest, _ := strings.Cut(url, ":")
-	switch scheme {
-	case "redis", "rediss":
+	plain, kind, _ := strings.Cut(scheme, "+")
+	url = plain + ":" + rest
+	if !slices.Contains(Schemes, scheme) {
+		return nil, nil, errors.New(wordsURL)
+	}
+	switch kind {
+	case "":
 		opt, err := redis.ParseURL(url)
 		if err != nil {
-			return nil, urlError(err)
+			return nil, nil, urlError(err)
 		}
+		opt.OnConnect, opt.ReadTimeout = on, readTimeout(opt.ReadTimeout, o.Wait)
 		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 		opt.Protocol, opt.DisableIdentity, opt.MaintNotificationsConfig = 2, true, quiet
-		return redis.NewClient(opt), nil
-	case "redis+sentinel":
-		opt, err := redis.ParseFailoverURL("redis:" + rest)
+		c := redis.NewClient(opt)
+		guard(c, o.Wait)
+		return c, nil, nil
+	case "sentinel":
+		opt, err := redis.ParseFailoverURL(url)
 		if err != nil {
-			return nil, urlError(err)
+			return nil, nil, urlError(err)
 		}
+		if opt.MasterName == "" {
+			return nil, nil, errors.New(wordsMaster)
+		}
+		opt.OnConnect, opt.ReadTimeout = on, readTimeout(opt.ReadTimeout, o.Wait)
 		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 		opt.Protocol, opt.DisableIdentity = 2, true
-		return redis.NewFailoverClient(opt), nil
-	case "redis+cluster":
-		opt, err := redis.ParseClusterURL("redis:" + rest)
+		c := redis.NewFailoverClient(opt)
+		guard(c, o.Wait)
+		return c, func(addr string) *redis.Client {
+			return redis.NewClient(&redis.Options{
+				Addr: addr, Username: opt.Username, Password: opt.Password, TLSConfig: opt.TLSConfig, MaxRetries: -1,
+				DialerRetries: 1, ContextTimeoutEnabled: true, Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: quiet,
+			})
+		}, nil
+	case "cluster":
+		opt, err := redis.ParseClusterURL(url)
 		if err != nil {
-			return nil, urlError(err)
+			return nil, nil, urlError(err)
 		}
+		opt.OnConnect, opt.ReadTimeout = on, readTimeout(opt.ReadTimeout, o.Wait)
 		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 		opt.Protocol, opt.DisableIdentity, opt.MaintNotificationsConfig = 2, true, quiet
-		return redis.NewClusterClient(opt), nil
+		c := redis.NewClusterClient(opt)
+		c.OnNewNode(func(node *redis.Client) { guard(node, o.Wait) })
+		return c, nil, nil
 	}
-	return nil, errors.New(wordsURL)
+	panic("a kind of url without a client: " + kind)
+}
+
+// guard puts the barrier on the client of one server. Without replicas to wait
+// for there is none, and nothing is sent for it.
+func guard(c *redis.Client, w Wait) {
+	if w.Replicas > 0 {
+		c.AddHook(barrier{c, w})
+	}
+}
+
+// readTimeout leaves WAIT its time: 0 is the library's own, 5 s.
+func readTimeout(have time.Duration, w Wait) time.Duration {
+	if w.Replicas > 0 && w.Timeout > time.Second {
+		return max(have, w.Timeout+5*time.Second)
+	}
+	return have
 }
 
 // urlError keeps the url, which holds the password, out of the error.
@@ -84,8 +131,10 @@ func (l clientLog) Printf(ctx context.Context, format string, v ...any) {
 // arguments name the call, so a second arrival changes nothing (F8, F9).
 func (s *Store) eval(ctx context.Context, sc script, keys []string, a args) (*reply, error) {
 	var v []any
+	again := false
 	err := retry(ctx, RetryFor, func() (err error) {
-		v, err = sc.Run(ctx, s.client, keys, a...).Slice()
+		v, err = sc.Run(s.confirmed(ctx, sc, keys, again), s.client, keys, a...).Slice()
+		again = true
 		return err
 	})
 	if err != nil {
@@ -137,17 +186,19 @@ func (s *Store) pipeline(ctx context.Context, n int, one func(int) (script, []st
 	err := retry(ctx, RetryFor, func() error {
 		answers = answers[:0]
 		pipe := s.client.Pipeline()
-		var used script
+		used := map[string]script{}
 		cmds := make([]*redis.Cmd, n)
 		for i := range n {
 			sc, keys, a := one(i)
-			used, cmds[i] = sc, sc.EvalSha(ctx, pipe, keys, a...)
+			used[sc.name], cmds[i] = sc, sc.EvalSha(ctx, pipe, keys, a...)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			// A pipeline does not fall back to EVAL by itself (F24).
 			if redis.HasErrorPrefix(err, "NOSCRIPT") {
-				if err := used.Load(ctx, s.client).Err(); err != nil {
-					return err
+				for _, sc := range used {
+					if err := sc.Load(ctx, s.client).Err(); err != nil {
+						return err
+					}
 				}
 				return errAgain
 			}

@@ -22,6 +22,7 @@ func (s *Store) Accept(ctx context.Context, r session.Accept) (session.Accepted,
 	a.str(s.dedupe(r.Dedupe)).num(int64(r.Want)).num(r.Turn).str(string(r.Author)).str(string(r.Msg)).bytes(r.Data)
 	a.str(r.Group).ms(r.Open).flag(r.Append).str(r.Title).str(string(r.Fate))
 	a.num(session.SlotCap).num(session.EntryMaxBytes).num(fatesKept).outs(r.Full)
+	gen := s.journal.now()
 	status, in, err := s.on(ctx, scriptAccept, r.Key, a)
 	if err != nil {
 		return session.Accepted{}, err
@@ -30,7 +31,11 @@ func (s *Store) Accept(ctx context.Context, r session.Accept) (session.Accepted,
 	if !ok {
 		return session.Accepted{}, fmt.Errorf("redis accept: unknown outcome %q", status)
 	}
-	return session.Accepted{Outcome: outcome, Ticket: in.num(), Lane: in.lane(r.Key)}, *in.err
+	got := session.Accepted{Outcome: outcome, Ticket: in.num(), Lane: in.lane(r.Key)}
+	if r.Dedupe != "" && got.Ticket != 0 { // a duplicate too: who stored it may be gone
+		s.journal.keep(gen, journalCall{lane: r.Key, script: scriptAccept, partition: s.partitionOf(r.Key), args: *a})
+	}
+	return got, *in.err
 }
 
 // Load implements session.Store.
@@ -93,9 +98,13 @@ func (s *Store) Reset(ctx context.Context, r session.Reset) (session.Lane, error
 func (s *Store) Post(ctx context.Context, r session.Post) (session.Posted, error) {
 	a := s.lane(r.Key)
 	a.str(s.dedupe(r.Dedupe)).flag(r.Prefs != nil).bytes(r.Prefs).str(r.Title).jobs(r.Jobs).jobs(r.Add).outs(r.Outs)
+	gen := s.journal.now()
 	_, in, err := s.on(ctx, scriptPost, r.Key, a)
 	if err != nil {
 		return session.Posted{}, err
+	}
+	if r.Dedupe != "" {
+		s.journal.keep(gen, journalCall{lane: r.Key, script: scriptPost, partition: s.partitionOf(r.Key), args: *a})
 	}
 	return session.Posted{Dup: in.flag(), Lane: in.lane(r.Key)}, *in.err
 }

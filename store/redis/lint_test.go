@@ -18,8 +18,9 @@ import (
 // ones that carry scripts. Everything else writes, or may one day.
 var plain = map[string]string{
 	"Ping": "", "Info": "", "ConfigGet": "", "Pipeline": "carries scripts", "EvalSha": "by redis.Script", "PSubscribe": "",
-	"Load":  "a method of redis.Script and of Store",
-	"Close": "of the client",
+	"Process": "of a script, by the barrier",
+	"Load":    "a method of redis.Script and of Store",
+	"Close":   "of the client",
 }
 
 // TestNoWritesOutsideScripts: the client sends a command again when its reply

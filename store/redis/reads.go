@@ -38,6 +38,9 @@ func (s *Store) Rows(ctx context.Context, key session.Key, gen, after int64, lim
 
 // Due implements session.Store.
 func (s *Store) Due(ctx context.Context, limit int) ([]session.Key, error) {
+	if err := s.sweepJournal(ctx); err != nil {
+		s.log.WarnContext(ctx, "the last messages wait to be stored again", "err", err)
+	}
 	return s.dueIn(ctx, scriptDue, limit)
 }
 
@@ -139,6 +142,9 @@ func (s *Store) Sessions(ctx context.Context, after string, limit int) ([]sessio
 // Delete implements session.Store.
 func (s *Store) Delete(ctx context.Context, key session.Key) error {
 	_, _, err := s.on(ctx, scriptDelete, key, s.lane(key))
+	if err == nil {
+		s.journal.forget(key)
+	}
 	return err
 }
 

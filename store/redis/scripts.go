@@ -13,7 +13,8 @@ var luaFiles embed.FS
 
 // A script is one file of lua/ as the server gets it.
 type script struct {
-	name string
+	name, text string
+	readOnly   bool // by its flags: the server lets it write nothing
 	*redis.Script
 }
 
@@ -57,6 +58,7 @@ var (
 	scriptCfg   = loadAlone("cfg")
 	scriptStamp = loadAlone("stamp")
 	scriptPing  = loadAlone("ping")
+	scriptTouch = loadAlone("touch")
 
 	scriptTakeOver = loadAlone("takeover")
 )
@@ -70,12 +72,17 @@ func loadScript(name string) script {
 	if err != nil {
 		panic(err)
 	}
-	return script{name, redis.NewScript(first + "\n" + string(prelude) + rest)}
+	return newScript(name, first, string(prelude)+rest)
 }
 
 func loadAlone(name string) script {
 	first, rest := readScript(name)
-	return script{name, redis.NewScript(first + "\n" + rest)}
+	return newScript(name, first, rest)
+}
+
+func newScript(name, first, rest string) script {
+	text := first + "\n" + rest
+	return script{name, text, strings.Contains(first, "no-writes"), redis.NewScript(text)}
 }
 
 func readScript(name string) (first, rest string) {

@@ -43,6 +43,9 @@ type Options struct {
 	// not let its settings be read. Messages can then be lost or run twice
 	// after a crash of the server.
 	Relaxed bool
+	// Wait makes every write that someone is told of wait for replicas, so that
+	// a failover does not lose it (F19). Refused where a primary has fewer.
+	Wait Wait
 	// Existing refuses a Redis that holds no store yet, and makes none there.
 	Existing bool
 	// Logger gets the client's complaints about connections. Default: none.
@@ -59,6 +62,11 @@ type Store struct {
 	prefix     string
 	partitions int
 	relaxed    bool
+	wait       Wait
+	cluster    bool
+	replica    func(addr string) *redis.Client // of the primary's replicas; nil without Sentinels
+	journal    *journal
+	log        *slog.Logger
 	clock      func() time.Time
 	packs      bool   // rows lie packed
 	id         string // of the stored data, as first seen: the canary (F18)
@@ -87,14 +95,22 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if !validPrefix.MatchString(o.Prefix) {
 		return nil, fmt.Errorf(wordsPrefix, o.Prefix)
 	}
-	client, err := connect(url, o)
-	if err != nil {
+	s := &Store{
+		prefix: o.Prefix, relaxed: o.Relaxed, wait: o.Wait, clock: o.TestOnlyClock,
+		journal: newJournal(), log: o.Logger, caller: randomID(6), closed: make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.wait.Replicas > 0 && s.wait.Timeout <= 0 {
+		s.wait.Timeout = time.Second
+		o.Wait = s.wait
+	}
+	var err error
+	if s.client, s.replica, err = connect(url, o, s.connected); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		client: client, prefix: o.Prefix, relaxed: o.Relaxed, clock: o.TestOnlyClock,
-		caller: randomID(6), closed: make(chan struct{}),
-	}
+	_, s.cluster = s.client.(*redis.ClusterClient)
 	if err := s.start(ctx, o); err != nil {
 		s.client.Close()
 		return nil, fmt.Errorf("open redis: %w", err)

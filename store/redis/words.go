@@ -12,14 +12,18 @@ const (
 	wordsBlocked   = "allow +config|get, or set store durability: relaxed if the service is known to keep every write"
 	wordsConnect   = "see that Redis runs and that the store's url is right"
 	wordsUpgrade   = "upgrade Redis, or use Valkey"
-	wordsURL       = "store url: want redis://, rediss://, redis+sentinel:// or redis+cluster://"
+	wordsURL       = "store url: want redis://, redis+sentinel:// or redis+cluster:// (rediss for TLS)"
+	wordsMaster    = "store url: redis+sentinel:// wants the name its Sentinels watch: redis+sentinel://HOST:26379/0?master_name=NAME"
+	wordsReplica   = "this Redis is a replica; name its primary in store.url, or its Sentinels with redis+sentinel://"
+	wordsAttach    = "attach a replica to it, or lower store.wait.replicas"
 	wordsNone      = "there is no store in this Redis; see that the url and its database number are right"
+	wordsConfirmed = "%d of the %d replicas that store.wait asks for have it; see that they run and are connected"
 	wordsPrefix    = "store prefix %q: want letters, digits, - and _ only"
 )
 
 // String is one line with the cure.
 func (p Problem) String() string {
-	return fmt.Sprintf("%s is %s, want %s: %s", p.Setting, p.Have, p.Want, p.Cure)
+	return fmt.Sprintf("%s: %s is %s, want %s: %s", p.Server, p.Setting, p.Have, p.Want, p.Cure)
 }
 
 func cureSet(setting, value string) string {
