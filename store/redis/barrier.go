@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,12 +58,14 @@ type barrier struct {
 	wait   Wait
 }
 
+func carriesScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
+
 func (b barrier) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (b barrier) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if ctx.Value(waits{}) == nil {
-			return next(ctx, cmd)
+		if ctx.Value(waits{}) == nil || !carriesScript(cmd) {
+			return next(ctx, cmd) // also what a new connection says first
 		}
 		pipe := b.client.Pipeline() // which ends in the hook below
 		_ = pipe.Process(ctx, cmd)
@@ -73,7 +77,7 @@ func (b barrier) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (b barrier) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		mark, ok := ctx.Value(waits{}).(string)
-		if !ok {
+		if !ok || !slices.ContainsFunc(cmds, carriesScript) {
 			return next(ctx, cmds)
 		}
 		sent := cmds

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,13 +244,17 @@ var errAgain = errors.New("try again")
 // retry calls f until it succeeds, fails for good, limit is over or ctx ends.
 func retry(ctx context.Context, limit time.Duration, f func() error) error {
 	start, wait := time.Now(), 5*time.Millisecond
+	var why error // says more than that the next try was cut off
 	for {
 		err := f()
 		if err == nil {
 			return nil
 		}
+		if errors.Is(err, errNotDurable) {
+			why = err
+		}
 		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), err)
+			return errors.Join(context.Cause(ctx), cmp.Or(why, err))
 		}
 		if full(err) {
 			return fmt.Errorf("%w: %w", session.ErrFull, err)
@@ -261,7 +266,7 @@ func retry(ctx context.Context, limit time.Duration, f func() error) error {
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return errors.Join(context.Cause(ctx), err)
+			return errors.Join(context.Cause(ctx), cmp.Or(why, err))
 		case <-t.C:
 		}
 		wait = min(2*wait, 500*time.Millisecond)

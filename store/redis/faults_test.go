@@ -124,59 +124,6 @@ func picture(t *testing.T, s session.Store) []any {
 	return []any{l, rows, fates, stats(t, s)}
 }
 
-// everyOp calls every operation of the store and gives their errors by name.
-func everyOp(ctx context.Context, s session.Store) map[string]error {
-	le := session.Lease{Key: lane1, Epoch: 1, Nonce: "n1", TTL: time.Minute}
-	errs := map[string]error{}
-	_, errs["load"] = s.Load(ctx, lane1)
-	_, errs["accept"] = s.Accept(ctx, session.Accept{Key: lane1, Dedupe: "m:every", Data: []byte("{}")})
-	_, errs["begin"] = s.Begin(ctx, session.Begin{Op: "every", Key: lane1, Nonce: "n1", TTL: time.Minute, Gen: 1})
-	_, errs["claim"] = s.Claim(ctx, lane1, "n1", time.Minute)
-	_, errs["renew"] = s.Renew(ctx, le)
-	_, errs["commit"] = s.Commit(ctx, le, session.Commit{Op: "every commit", Seq: 1})
-	errs["release"] = s.Release(ctx, le)
-	_, errs["amend"] = s.Amend(ctx, session.Amend{Key: lane1, Ticket: 99})
-	_, errs["stop"] = s.Stop(ctx, session.Stop{Key: lane1})
-	_, errs["post"] = s.Post(ctx, session.Post{Key: lane1, Prefs: []byte("{}")})
-	_, errs["rows"] = s.Rows(ctx, lane1, 1, 0, 0)
-	_, errs["due"] = s.Due(ctx, 0)
-	_, _, _, errs["outtake"] = s.OutTake(ctx, lane1, "n1", 0)
-	errs["outdone"] = s.OutDone(ctx, lane1, "n1", session.PartDone{ID: "p", State: session.PartSent})
-	_, errs["outdue"] = s.OutDue(ctx, 0)
-	_, errs["fates"] = s.Fates(ctx, lane1, 0)
-	_, errs["seen"] = s.Seen(ctx, lane1, "m:1")
-	errs["settle"] = s.Settle(ctx, lane1, []session.FateSet{{Ticket: 1, State: session.FateSteered}})
-	_, errs["sessions"] = s.Sessions(ctx, "", 0)
-	_, _, errs["doc"] = s.Doc(ctx, "d")
-	errs["putdoc"] = s.PutDoc(ctx, "d", 0, []byte("d"))
-	_, errs["stats"] = s.Stats(ctx)
-	_, errs["reset"] = s.Reset(ctx, session.Reset{Key: lane1})
-	errs["delete"] = s.Delete(ctx, lane1)
-	errs["expire"] = s.Expire(ctx, lane1, 0)
-	return errs
-}
-
-// TestEveryOp keeps everyOp honest: it calls every method of session.Store,
-// but Ping and Close, and on a healthy server all of them work.
-func TestEveryOp(t *testing.T) {
-	s := open(t, redistest.Start(t))
-	begun(t, s)
-	errs := everyOp(t.Context(), s)
-	for name, err := range errs {
-		// everyOp's begin finds a turn open, as it should.
-		if err != nil && !(name == "begin" && errors.Is(err, session.ErrStale)) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	methods := reflect.TypeFor[session.Store]()
-	for i := range methods.NumMethod() {
-		name := strings.ToLower(methods.Method(i).Name)
-		if _, ok := errs[name]; !ok && name != "ping" && name != "close" {
-			t.Errorf("everyOp does not call %s", name)
-		}
-	}
-}
-
 // TestScriptCacheGone is F24: a server that has forgotten every script gets
 // them again, also those that go in a pipeline.
 func TestScriptCacheGone(t *testing.T) {

@@ -47,6 +47,8 @@ const (
 // /stop, /new and edits are not kept: done late they would meet another turn.
 // A refused message (AcceptFull) is not either: its sender was told so.
 type journal struct {
+	keepFor time.Duration // set before use
+
 	// busy is held while entries are stored again, one server after another.
 	busy chan struct{}
 
@@ -71,7 +73,8 @@ type journalCall struct {
 
 func newJournal() *journal {
 	return &journal{
-		busy: make(chan struct{}, 1), histories: map[string]bool{}, owed: map[string]bool{}, owners: map[string]string{},
+		keepFor: journalFor,
+		busy:    make(chan struct{}, 1), histories: map[string]bool{}, owed: map[string]bool{}, owners: map[string]string{},
 	}
 }
 
@@ -107,7 +110,7 @@ func (j *journal) trimLocked() {
 	n := 0
 	for n < len(j.calls) {
 		c := &j.calls[n]
-		if time.Since(c.at) <= journalFor && len(j.calls)-n <= journalCalls && j.bytes <= journalBytes {
+		if time.Since(c.at) < j.keepFor && len(j.calls)-n <= journalCalls && j.bytes <= journalBytes {
 			break
 		}
 		j.bytes -= c.bytes
@@ -201,6 +204,7 @@ func (j *journal) unlock() { <-j.busy }
 // started anew: what is kept goes there first, on this very connection, so
 // that nothing of this process comes before it.
 func (s *Store) connected(ctx context.Context, cn *redis.Conn) error {
+	ctx = context.WithValue(ctx, waits{}, nil) // the call that dials waits later, for its own
 	info, err := cn.Info(ctx, "replication").Result()
 	if err != nil {
 		return err

@@ -30,12 +30,16 @@ type Server struct {
 	URL  string // redis://127.0.0.1:port
 	Addr string // 127.0.0.1:port
 
-	t     testing.TB
-	dir   string
-	args  []string
-	cmd   *exec.Cmd
-	stdin io.Closer // held open: the server's keeper ends when it closes
-	pid   int       // 0 = not running
+	t        testing.TB
+	dir      string
+	args     []string
+	cmd      *exec.Cmd
+	stdin    io.Closer              // held open: the server's keeper ends when it closes
+	pid      int                    // 0 = not running
+	ready    func(line string) bool // whether a line of its log says that it serves
+	lines    *bufio.Scanner
+	out      io.Reader
+	sentinel bool // its port is in its file
 }
 
 // missing is what a developer reads on a machine without Redis.
@@ -45,14 +49,19 @@ const missing = "redis-server is not installed, and this test needs a real one: 
 // defaults.
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	return start(t, "Ready to accept connections", settings)
+}
+
+func start(t testing.TB, ready string, settings []string) *Server {
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatal(missing)
 	}
-	s := &Server{t: t, dir: t.TempDir()}
+	s := &Server{t: t, dir: t.TempDir(), ready: func(line string) bool { return strings.Contains(line, ready) }}
 	t.Cleanup(s.stop)
 	for _, set := range append([]string{
 		"bind 127.0.0.1", "dir " + s.dir, "appendonly yes", "appendfsync always", "save ''",
-		"maxmemory-policy noeviction", "databases 1", "enable-debug-command local",
+		"maxmemory-policy noeviction", "databases 1", "enable-debug-command local", "repl-diskless-sync-delay 0",
 	}, settings...) {
 		name, value, _ := strings.Cut(set, " ")
 		s.args = append(s.args, "--"+name, strings.Trim(value, "'"))
@@ -82,9 +91,16 @@ func freeAddr(t testing.TB) string {
 const keeper = `redis-server "$@" & echo "server pid $!"; cat >/dev/null; kill -9 $! 2>/dev/null; wait $!`
 
 // start runs the server and waits until it serves; false if it could not.
-func (s *Server) start() bool {
+func (s *Server) start() bool { return s.launch() && s.await() }
+
+// launch runs the server.
+func (s *Server) launch() bool {
 	_, port, _ := net.SplitHostPort(s.Addr)
-	s.cmd = exec.Command("sh", append([]string{"-c", keeper, "sh", "--port", port}, s.args...)...)
+	args := append([]string{"-c", keeper, "sh"}, s.args...)
+	if !s.sentinel {
+		args = append(args, "--port", port)
+	}
+	s.cmd = exec.Command("sh", args...)
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -96,24 +112,27 @@ func (s *Server) start() bool {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.stdin = stdin
-	ready := false
-	lines := bufio.NewScanner(out)
-	for !ready && lines.Scan() {
-		if n, ok := strings.CutPrefix(lines.Text(), "server pid "); ok {
-			s.pid, _ = strconv.Atoi(n)
-		}
-		if strings.Contains(lines.Text(), "Failed listening") {
+	s.stdin, s.out, s.lines = stdin, out, bufio.NewScanner(out)
+	if s.lines.Scan() {
+		n, _ := strings.CutPrefix(s.lines.Text(), "server pid ")
+		s.pid, _ = strconv.Atoi(n)
+	}
+	return s.pid != 0
+}
+
+// await waits until the server serves.
+func (s *Server) await() bool {
+	for s.lines.Scan() {
+		if strings.Contains(s.lines.Text(), "Failed listening") {
 			break
 		}
-		ready = strings.Contains(lines.Text(), "Ready to accept connections")
+		if s.ready(s.lines.Text()) {
+			go io.Copy(io.Discard, s.out) // ends when the server does
+			return true
+		}
 	}
-	if !ready {
-		s.stop()
-		return false
-	}
-	go io.Copy(io.Discard, out) // ends when the server does
-	return true
+	s.stop()
+	return false
 }
 
 func (s *Server) stop() {
