@@ -47,7 +47,7 @@ func TestBarrier(t *testing.T) {
 	if !slices.Equal(passed, want) {
 		t.Errorf("done without the replica: got %v; want %v", passed, want)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if err := s.Ping(ctx); !errors.Is(err, errNotDurable) || !strings.Contains(err.Error(), "0 of the 1 replicas") {
 		t.Errorf("ping: got %v; want the missing replica named", err)

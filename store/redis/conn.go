@@ -87,6 +87,7 @@ func connect(url string, o Options, on onConnect) (c redis.UniversalClient, repl
 		opt.OnConnect, opt.ReadTimeout = on, readTimeout(opt.ReadTimeout, o.Wait)
 		opt.MaxRetries, opt.DialerRetries, opt.ContextTimeoutEnabled = -1, 1, true
 		opt.Protocol, opt.DisableIdentity, opt.MaintNotificationsConfig = 2, true, quiet
+		opt.ClusterStateReloadInterval = 10 * time.Second
 		c := redis.NewClusterClient(opt)
 		c.OnNewNode(func(node *redis.Client) { guard(node, o.Wait) })
 		return c, nil, nil
@@ -134,14 +135,35 @@ func (s *Store) eval(ctx context.Context, sc script, keys []string, a args) (*re
 	var v []any
 	again := false
 	err := retry(ctx, RetryFor, func() (err error) {
-		v, err = sc.Run(s.confirmed(ctx, sc, keys, again), s.client, keys, a...).Slice()
+		v, err = sc.Run(s.confirmed(ctx, sc, keys, again), s.client, s.whole(keys), a...).Slice()
 		again = true
-		return err
+		return s.lookAgain(ctx, err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redis %s: %w", sc.name, err)
 	}
 	return newReply(v), nil
+}
+
+// whole names a second key of a partition. A script's first is a prefix, and a
+// key of that name is nowhere: while a slot moves from node to node, both then
+// answer that something is missing (TRYAGAIN), and none runs a script on the
+// half of a partition that it has (F21).
+func (s *Store) whole(keys []string) []string {
+	if !s.cluster || !strings.HasSuffix(keys[0], ":") {
+		return keys
+	}
+	return []string{keys[0], keys[0] + "cnt"}
+}
+
+// lookAgain has the client ask who serves which slot when a call failed in a
+// way that passes. By itself it would go on dialling a dead node: only MOVED,
+// or a minute, makes it ask.
+func (s *Store) lookAgain(ctx context.Context, err error) error {
+	if c, ok := s.client.(*redis.ClusterClient); ok && err != nil && passing(err) {
+		c.ReloadState(ctx)
+	}
+	return err
 }
 
 // run sends a script of a partition and reads its status.
@@ -191,7 +213,7 @@ func (s *Store) pipeline(ctx context.Context, n int, one func(int) (script, []st
 		cmds := make([]*redis.Cmd, n)
 		for i := range n {
 			sc, keys, a := one(i)
-			used[sc.name], cmds[i] = sc, sc.EvalSha(ctx, pipe, keys, a...)
+			used[sc.name], cmds[i] = sc, sc.EvalSha(ctx, pipe, s.whole(keys), a...)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			// A pipeline does not fall back to EVAL by itself (F24).
@@ -203,7 +225,7 @@ func (s *Store) pipeline(ctx context.Context, n int, one func(int) (script, []st
 				}
 				return errAgain
 			}
-			return err
+			return s.lookAgain(ctx, err)
 		}
 		for _, c := range cmds {
 			v, err := c.Slice()

@@ -225,3 +225,15 @@ func (l *lines) line(what string) string {
 	}
 	return ""
 }
+
+// of is how many inputs of a chat were acknowledged.
+func (w *writers) of(chat session.Key) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range w.acked {
+		if key.Chat == chat.Chat {
+			n++
+		}
+	}
+	return n
+}

@@ -256,7 +256,7 @@ func (s *Store) storeOn(ctx context.Context, cn *redis.Conn, calls []journalCall
 		pipe := cn.Pipeline()
 		sent := make([]*redis.Cmd, len(batch))
 		for i, c := range batch {
-			sent[i] = c.script.EvalSha(ctx, pipe, []string{c.partition}, c.args...)
+			sent[i] = c.script.EvalSha(ctx, pipe, s.whole([]string{c.partition}), c.args...)
 		}
 		var answered redis.Error
 		if _, err := pipe.Exec(ctx); err != nil && !errors.As(err, &answered) {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -207,4 +208,26 @@ func Prefix(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("t%s", hex.EncodeToString(b))
+}
+
+// Snapshot copies the server's files; Restore puts them back, which loses what
+// was written since, as a server does that had not synced.
+func (s *Server) Snapshot() (dir string) {
+	s.t.Helper()
+	dir = s.t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(s.dir)); err != nil {
+		s.t.Fatal(err)
+	}
+	return dir
+}
+
+// Restore is for a server that does not run.
+func (s *Server) Restore(dir string) {
+	s.t.Helper()
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.CopyFS(s.dir, os.DirFS(dir)); err != nil {
+		s.t.Fatal(err)
+	}
 }
