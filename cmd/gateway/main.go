@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coxswain/store/redis"
 	"coxswain/tools"
 )
 
@@ -50,8 +51,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintln(stderr, "gateway: "+line)
 		}
 	}
+	if errors.Is(err, redis.ErrWiped) {
+		return exitWiped
+	}
 	return 1
 }
+
+// exitWiped tells a supervisor not to start it again: that would begin anew in
+// the empty Redis before anyone has looked (F18).
+const exitWiped = 3
 
 // options are the flags before or after the command's words.
 type options struct {

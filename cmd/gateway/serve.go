@@ -15,6 +15,7 @@ import (
 
 	"coxswain/adapters/discord"
 	"coxswain/adapters/telegram"
+	"coxswain/store/redis"
 )
 
 // serve runs the gateway until ctx ends (SIGTERM, Ctrl-C), then stops it in
@@ -75,6 +76,16 @@ func (p *parts) serve(ctx, base context.Context, stdout io.Writer) error {
 			fail <- err
 		}
 	}()
+	if st, ok := p.store.(interface{ Wiped() <-chan struct{} }); ok {
+		start("store", intake, func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-st.Wiped(): // F18: whatever is taken in now would begin anew
+				return redis.ErrWiped
+			}
+		})
+	}
 	if p.web != nil {
 		start("web", intake, func(ctx context.Context) error { return p.web.Run(ctx, p.webAddr) })
 	}

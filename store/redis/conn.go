@@ -172,7 +172,7 @@ func (s *Store) run(ctx context.Context, sc script, partition string, a args) (s
 	if err != nil {
 		return "", nil, err
 	}
-	status, err = r.status(sc)
+	status, err = s.status(r, sc)
 	return status, r, err
 }
 
@@ -183,10 +183,13 @@ func (s *Store) on(ctx context.Context, sc script, key session.Key, a *args) (st
 
 // status reads the first word of an answer; those that are errors are given
 // as such.
-func (r *reply) status(sc script) (string, error) {
+func (s *Store) status(r *reply, sc script) (string, error) {
 	status := r.str()
 	if *r.err != nil {
 		return "", fmt.Errorf("redis %s: %w", sc.name, *r.err)
+	}
+	if status == "WIPED" {
+		return status, fmt.Errorf("redis %s: %w", sc.name, s.isWiped())
 	}
 	if err, ok := statusErrors[status]; ok {
 		return status, fmt.Errorf("redis %s: %w", sc.name, err)
@@ -195,7 +198,6 @@ func (r *reply) status(sc script) (string, error) {
 }
 
 var statusErrors = map[string]error{
-	"WIPED":  ErrWiped,
 	"FENCED": session.ErrFenced,
 	"HELD":   session.ErrHeld,
 	"NEWER":  session.ErrNewer,
@@ -253,7 +255,7 @@ func (s *Store) everywhere(ctx context.Context, sc script, fill func(*args)) ([]
 		return nil, err
 	}
 	for _, r := range answers {
-		if _, err := r.status(sc); err != nil {
+		if _, err := s.status(r, sc); err != nil {
 			return nil, err
 		}
 	}

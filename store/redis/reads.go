@@ -125,7 +125,7 @@ func (s *Store) Sessions(ctx context.Context, after string, limit int) ([]sessio
 	}
 	var lanes []session.Lane
 	for i, in := range answers {
-		if _, err := in.status(scriptLoad); err != nil {
+		if _, err := s.status(in, scriptLoad); err != nil {
 			return nil, err
 		}
 		l := in.lane(keys[i])

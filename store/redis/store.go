@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +74,8 @@ type Store struct {
 	caller     string // begins the name of every call of this process
 	calls      atomic.Uint64
 	closed     chan struct{}
+	wiped      chan struct{} // closed by the first script that finds it so
+	wipe       sync.Once
 	closing    atomic.Bool
 }
 
@@ -97,7 +100,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		prefix: o.Prefix, relaxed: o.Relaxed, wait: o.Wait, clock: o.TestOnlyClock,
-		journal: newJournal(), log: o.Logger, caller: randomID(6), closed: make(chan struct{}),
+		journal: newJournal(), log: o.Logger, caller: randomID(6), closed: make(chan struct{}), wiped: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -205,9 +208,17 @@ func (s *Store) Ping(ctx context.Context) error {
 		return fmt.Errorf("redis ping: %w", err)
 	}
 	if id := r.str(); *r.err == nil && id != s.id {
-		return ErrWiped
+		return s.isWiped()
 	}
 	return *r.err
+}
+
+// Wiped is closed when the first call of this Store has got ErrWiped.
+func (s *Store) Wiped() <-chan struct{} { return s.wiped }
+
+func (s *Store) isWiped() error {
+	s.wipe.Do(func() { close(s.wiped) })
+	return ErrWiped
 }
 
 // Close closes the connections and ends Subscribe. Calls under way fail.
