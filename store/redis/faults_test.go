@@ -160,8 +160,12 @@ func TestPassingAnswers(t *testing.T) {
 			if a.Outcome != session.AcceptOK || p.left() != 0 {
 				t.Errorf("got outcome %d with %d answers left; want OK with 0", a.Outcome, p.left())
 			}
-			if st := stats(t, s); st.Accepted != 1 || st.Duplicates != 0 {
-				t.Errorf("got %+v; want 1 accepted", st)
+			p.answerLater(said)
+			if a := accept(t, s, lane1, "m:2"); a.Outcome != session.AcceptOK || a.Ticket != 2 || p.left() != 0 {
+				t.Errorf("said when it was done: got outcome %d, ticket %d; want OK, 2", a.Outcome, a.Ticket)
+			}
+			if st := stats(t, s); st.Accepted != 2 || st.Duplicates != 0 {
+				t.Errorf("got %+v; want 2 accepted", st)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A proxy stands between a store and its server and makes the network fail as
@@ -15,8 +16,10 @@ type proxy struct {
 	wg   sync.WaitGroup
 
 	mu      sync.Mutex
-	lose    int      // replies still to lose
-	answers []string // said instead of asking the server
+	lose    int                       // replies still to lose
+	answers []string                  // said instead of asking the server
+	instead []string                  // said instead of what the server answered
+	delay   func(n int) time.Duration // of n bytes to the client; nil = none
 	conns   map[net.Conn]bool
 	closed  bool
 }
@@ -59,11 +62,34 @@ func (p *proxy) answer(lines ...string) {
 	p.answers = lines
 }
 
+// answerLater makes the next requests get these lines after the server has
+// done what they ask.
+func (p *proxy) answerLater(lines ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.instead = lines
+}
+
+// slow delays what goes to the client; reset ends every connection.
+func (p *proxy) slow(delay func(n int) time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = delay
+}
+
+func (p *proxy) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
 // left gives how many faults have not happened yet.
 func (p *proxy) left() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lose + len(p.answers)
+	return p.lose + len(p.answers) + len(p.instead)
 }
 
 func (p *proxy) keep(c net.Conn) bool {
@@ -98,7 +124,7 @@ func (p *proxy) accept() {
 
 // pump copies from a to b until one of them ends or pass says so. Small
 // requests and replies come in one read on the loopback.
-func (p *proxy) pump(a, b net.Conn, pass func(a net.Conn) (forward, goOn bool)) {
+func (p *proxy) pump(a, b net.Conn, pass func(a, b net.Conn, n int) (forward, goOn bool)) {
 	defer func() {
 		a.Close()
 		b.Close()
@@ -113,7 +139,7 @@ func (p *proxy) pump(a, b net.Conn, pass func(a net.Conn) (forward, goOn bool)) 
 		if err != nil {
 			return
 		}
-		forward, goOn := pass(a)
+		forward, goOn := pass(a, b, n)
 		if forward {
 			if _, err := b.Write(buf[:n]); err != nil {
 				return
@@ -125,7 +151,7 @@ func (p *proxy) pump(a, b net.Conn, pass func(a net.Conn) (forward, goOn bool)) 
 	}
 }
 
-func (p *proxy) request(client net.Conn) (forward, goOn bool) {
+func (p *proxy) request(client, _ net.Conn, _ int) (forward, goOn bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.answers) > 0 {
@@ -136,9 +162,19 @@ func (p *proxy) request(client net.Conn) (forward, goOn bool) {
 	return true, true
 }
 
-func (p *proxy) reply(net.Conn) (forward, goOn bool) {
+func (p *proxy) reply(_, client net.Conn, n int) (forward, goOn bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.instead) > 0 {
+		client.Write([]byte(p.instead[0] + "\r\n"))
+		p.instead = p.instead[1:]
+		return false, true
+	}
+	if delay := p.delay; delay != nil {
+		p.mu.Unlock()
+		time.Sleep(delay(n)) // real: between real sockets there is no other time
+		p.mu.Lock()
+	}
 	if p.lose > 0 {
 		p.lose--
 		return false, false
