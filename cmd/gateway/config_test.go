@@ -110,6 +110,8 @@ func TestConfigErrors(t *testing.T) {
 		"observes much":    {"sessions: {observe: 51}\n", "sessions.observe is 51; it must be from 0 (none) to 50"},
 		"observes less":    {"sessions: {observe: -1}\n", "sessions.observe is -1"},
 		"short memory":     {"store: {retention: 59m}\n", "store.retention is 59m0s; it must be at least 1h, or 0"},
+		"minus replicas":   {"store: {wait: {replicas: -1}}\n", "store.wait.replicas is -1; it must be zero or more"},
+		"long wait":        {"store: {wait: {timeout: 1m}}\n", "store.wait.timeout is 1m0s; it must be from 1ms to 10s"},
 		"no past":          {"store: {retention: -1h}\n", "store.retention is -1h0m0s"},
 		"tiny lease":       {"lease: {ttl: 10ms}\n", "lease.ttl is 10ms"},
 		"no port":          {"platforms: {web: {listen: localhost}}\n", `"localhost" is no address`},

@@ -21,6 +21,10 @@
 // write that returned nil survives a kill or a power cut of the server. Open
 // refuses a server set up otherwise, unless told not to.
 //
+// A failover loses what the new primary has not got. With Options.Wait what is
+// acknowledged is with replicas first (barrier.go); without, the last minute of
+// accepted inputs is stored again on the new primary (journal.go).
+//
 // Goroutines: none of its own, but for those of the client's connections.
 // Subscribe runs on its caller's.
 package redis
