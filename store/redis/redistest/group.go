@@ -76,7 +76,7 @@ func Sentinels(t testing.TB, addr string, replicas int) string {
 		}
 		conf := filepath.Join(s.dir, "sentinel.conf") // which it writes to
 		lines := fmt.Sprintf("bind 127.0.0.1\nport %s\ndir %s\nsentinel monitor m %s %s 2\nsentinel down-after-milliseconds m 1000\n"+
-			"sentinel failover-timeout m 6000\nsentinel parallel-syncs m 2\n", own, s.dir, host, port)
+			"sentinel failover-timeout m 2000\nsentinel parallel-syncs m 2\n", own, s.dir, host, port)
 		if err := os.WriteFile(conf, []byte(lines), 0o600); err != nil {
 			t.Fatal(err)
 		}
