@@ -44,7 +44,7 @@ func newRelay(t testing.TB, to string) *relay {
 	return r
 }
 
-// cut drops what is not a client's; heal ends that.
+// cut drops what is not a client's, from now on.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,12 +54,6 @@ func (r *relay) cut() {
 			c.Close()
 		}
 	}
-}
-
-func (r *relay) heal() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.off = false
 }
 
 // pass notes whose a connection is, and reports whether it may go on.

@@ -75,7 +75,7 @@ type Store struct {
 	calls      atomic.Uint64
 	closed     chan struct{}
 	wiped      chan struct{} // closed by the first script that finds it so
-	wipe       sync.Once
+	wipe       func()        // closes it, once
 	closing    atomic.Bool
 }
 
@@ -102,6 +102,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		prefix: o.Prefix, relaxed: o.Relaxed, wait: o.Wait, clock: o.TestOnlyClock,
 		journal: newJournal(), log: o.Logger, caller: randomID(6), closed: make(chan struct{}), wiped: make(chan struct{}),
 	}
+	s.wipe = sync.OnceFunc(func() { close(s.wiped) })
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -217,7 +218,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Wiped() <-chan struct{} { return s.wiped }
 
 func (s *Store) isWiped() error {
-	s.wipe.Do(func() { close(s.wiped) })
+	s.wipe()
 	return ErrWiped
 }
 
