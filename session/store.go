@@ -103,6 +103,8 @@ type Store interface {
 	// PutDoc writes a document if its version is still the one given, else
 	// ErrStale. Durable.
 	PutDoc(ctx context.Context, name string, version int64, data []byte) error
+	// What is used up is counted beside the lanes.
+	Meters
 	// Stats gives the counters of the whole store.
 	Stats(ctx context.Context) (Stats, error)
 	// Ping reports whether the store can serve now.

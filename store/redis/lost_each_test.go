@@ -85,6 +85,19 @@ func TestEachReplyLost(t *testing.T) {
 		}},
 		{"putdoc", func(s session.Store) (any, error) { return nil, s.PutDoc(ctx, "d", 0, []byte("1")) }},
 		{"putdoc again", func(s session.Store) (any, error) { return nil, s.PutDoc(ctx, "d", 1, []byte("2")) }},
+		{"reserve", func(s session.Store) (any, error) {
+			return s.Reserve(ctx, session.Reserve{Op: "o", Meters: []session.Meter{{Name: "d", Limit: 9, Period: time.Hour}, {Name: "t", Limit: 9}}, Amount: 5})
+		}},
+		{"reserve refused", func(s session.Store) (any, error) {
+			return s.Reserve(ctx, session.Reserve{Op: "o2", Meters: []session.Meter{{Name: "t", Limit: 9}}, Amount: 5})
+		}},
+		{"spent", func(s session.Store) (any, error) { return nil, s.Spent(ctx, "o", 3) }},
+		{"grant", func(s session.Store) (any, error) {
+			return s.Grant(ctx, session.Grant{Meter: "t", Extra: 2, Mark: "g"})
+		}},
+		{"reserve of what was granted", func(s session.Store) (any, error) {
+			return s.Reserve(ctx, session.Reserve{Op: "o3", Meters: []session.Meter{{Name: "t", Limit: 9}}, Amount: 8})
+		}},
 		{"reset with no mark", func(s session.Store) (any, error) { return s.Reset(ctx, session.Reset{Key: lane1, Outs: part("p6")}) }},
 		{"delete", func(s session.Store) (any, error) { return nil, s.Delete(ctx, lane1) }},
 		{"post elsewhere", func(s session.Store) (any, error) { return s.Post(ctx, session.Post{Key: lane2, Title: "t"}) }},

@@ -46,6 +46,9 @@ var (
 	scriptDoc     = loadScript("doc")
 	scriptPutDoc  = loadScript("putdoc")
 	scriptStats   = loadScript("stats")
+	scriptReserve = loadScript("reserve")
+	scriptSpent   = loadScript("spent")
+	scriptGrant   = loadScript("grant")
 
 	scriptDump      = loadScript("dump")
 	scriptParts     = loadScript("parts")

@@ -14,7 +14,8 @@ import (
 var _ session.Waker = (*Store)(nil)
 
 // Subscribe implements session.Waker: it calls wake with the key of every lane
-// that an accept, amend, begin, commit, stop, reset, post or release of another Store changed.
+// that an accept, amend, begin, commit, stop, reset, post or release of another Store changed,
+// and with a key of the reserved platform "meter" when one was granted more.
 // Call it from a goroutine of your own; it ends with ctx, with Close, or with an
 // error. Due and OutDue are the truth. wake gets the zero Key each time the
 // subscription begins or begins anew.

@@ -165,6 +165,9 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
+	if err := s.w.once("BEGIN IMMEDIATE;\n" + meterSchema + "\nCOMMIT"); err != nil {
+		return s.explain(err)
+	}
 	if err := s.recover(unclean && rebooted); err != nil {
 		return s.explain(err)
 	}

@@ -100,6 +100,9 @@ fates:   some
 due:     some none
 outdue:  some none
 sessions: some none
+reserve: ok refused again read
+spent:   ok
+grant:   ok dup gone
 `
 
 func newTally() tally {
@@ -150,6 +153,11 @@ type player struct {
 	lanes []*played
 	ids   int
 	docs  int64 // version of the document
+
+	spends  []string        // ops of Reserve
+	windows []session.Grant // meters as they were met
+	granted session.Grant   // the last that was asked for
+
 	met   tally
 	log   []string // what was asked, and the model's answer
 	wrong []string

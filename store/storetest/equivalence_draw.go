@@ -36,7 +36,7 @@ func init() { // a map literal would refer to itself through play
 		"renew": (*player).renew, "release": (*player).release, "commit": (*player).commit, "amend": (*player).amend,
 		"stop": (*player).stop, "reset": (*player).reset, "post": (*player).post, "outtake": (*player).outTake,
 		"outdone": (*player).outDone, "send": (*player).send, "settle": (*player).settle, "delete": (*player).remove, "expire": (*player).expire, "doc": (*player).doc,
-		"read": (*player).read, "wait": (*player).wait,
+		"meter": (*player).meter, "read": (*player).read, "wait": (*player).wait,
 	}
 }
 
@@ -45,7 +45,7 @@ var often = func() []string {
 	var ops []string
 	for op, n := range map[string]int{
 		"accept": 20, "flood": 1, "begin": 6, "claim": 5, "renew": 3, "release": 2, "commit": 34, "amend": 16, "stop": 5, "reset": 3,
-		"post": 4, "outtake": 10, "outdone": 9, "settle": 2, "delete": 2, "expire": 4, "doc": 3, "send": 3, "read": 6, "wait": 9,
+		"post": 4, "outtake": 10, "outdone": 9, "settle": 2, "delete": 2, "expire": 4, "doc": 3, "meter": 12, "send": 3, "read": 6, "wait": 9,
 	} {
 		ops = append(ops, slices.Repeat([]string{op}, n)...)
 	}

@@ -98,7 +98,7 @@ func Points() []string {
 	return []string{
 		"accept", "begin", "claim", "renew", "commit.assistant", "commit.tool", "commit.drain", "commit.join", "commit.end",
 		"commit.state", "release", "amend.edit", "amend.drop", "amend.set", "stop", "reset", "post", "outtake", "outdone",
-		"settle", "putdoc", "delete", "expire",
+		"settle", "putdoc", "delete", "expire", "reserve", "spent", "grant",
 	}
 }
 

@@ -173,6 +173,21 @@ func (f *Faulty) PutDoc(ctx context.Context, name string, version int64, data []
 	return f.run(ctx, "putdoc", func() error { return f.Store.PutDoc(ctx, name, version, data) })
 }
 
+// Reserve implements session.Store, with faults at reserve.
+func (f *Faulty) Reserve(ctx context.Context, r session.Reserve) (session.Reserved, error) {
+	return call(ctx, f, "reserve", func() (session.Reserved, error) { return f.Store.Reserve(ctx, r) })
+}
+
+// Spent implements session.Store, with faults at spent.
+func (f *Faulty) Spent(ctx context.Context, op string, actual int64) error {
+	return f.run(ctx, "spent", func() error { return f.Store.Spent(ctx, op, actual) })
+}
+
+// Grant implements session.Store, with faults at grant.
+func (f *Faulty) Grant(ctx context.Context, g session.Grant) (session.Granted, error) {
+	return call(ctx, f, "grant", func() (session.Granted, error) { return f.Store.Grant(ctx, g) })
+}
+
 // Stats implements session.Store, with faults at stats.
 func (f *Faulty) Stats(ctx context.Context) (session.Stats, error) {
 	return call(ctx, f, "stats", func() (session.Stats, error) { return f.Store.Stats(ctx) })

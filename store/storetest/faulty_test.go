@@ -38,6 +38,8 @@ func newFaultBed(ctx context.Context) *faultBed {
 	deleteKey := e.in("delete", func() { e.put() })
 	expireKey := e.in("expire", func() { e.end(e.turn()) })
 	partKey := e.in("part", func() { e.plan(1) })
+	e.reserve("o0", 3, day("day", 9)...)
+	spentWindow := e.reserve("", 0, day("day", 9)...).Meters[0].Window
 	clk.step(time.Second) // so that renew changes something
 	commit := func(r session.Commit) func(ctx context.Context, st session.Store) error {
 		return func(ctx context.Context, st session.Store) error { _, err := st.Commit(ctx, lease, r); return err }
@@ -92,6 +94,15 @@ func newFaultBed(ctx context.Context) *faultBed {
 		"putdoc": func(ctx context.Context, st session.Store) error { return st.PutDoc(ctx, "d", 0, []byte("x")) },
 		"delete": func(ctx context.Context, st session.Store) error { return st.Delete(ctx, deleteKey) },
 		"expire": func(ctx context.Context, st session.Store) error { return st.Expire(ctx, expireKey, 0) },
+		"reserve": func(ctx context.Context, st session.Store) error {
+			_, err := st.Reserve(ctx, session.Reserve{Op: "o1", Meters: day("faulty", 9), Amount: 2})
+			return err
+		},
+		"spent": func(ctx context.Context, st session.Store) error { return st.Spent(ctx, "o0", 1) },
+		"grant": func(ctx context.Context, st session.Store) error {
+			_, err := st.Grant(ctx, session.Grant{Meter: "day", Window: spentWindow, Extra: 5, Mark: "g"})
+			return err
+		},
 	}
 	return b
 }
@@ -107,6 +118,9 @@ func (b *faultBed) state(ctx context.Context) string {
 		for _, part := range l.out {
 			fmt.Fprintf(&s, "%+v\n", *part)
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.m.meters)) {
+		fmt.Fprintf(&s, "%s %+v\n", name, *b.m.meters[name])
 	}
 	return fmt.Sprint(s.String(), b.m.docs)
 }
@@ -217,8 +231,8 @@ func TestFaultyReads(t *testing.T) {
 // TestFaultyAnswers: a write through the wrapper gives the store's own answer,
 // and its refusals.
 func TestFaultyAnswers(t *testing.T) {
-	clk := newClock()
 	for _, r := range suite() {
+		clk := newClock()
 		for _, f := range r.try(newEnv(t.Context(), &Faulty{Store: NewModel(clk.now)}, clk)) {
 			t.Errorf("%s: %s", r.name, f)
 		}

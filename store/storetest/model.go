@@ -29,6 +29,9 @@ type Model struct {
 	lanes map[string]*lane
 	docs  map[string]doc
 	stats session.Stats
+
+	meters map[string]*meter
+	ops    map[string]*meterOp
 }
 
 type doc struct {
@@ -76,7 +79,7 @@ const (
 
 // NewModel makes an empty store on the given clock.
 func NewModel(now func() time.Time) *Model {
-	return &Model{now: now, lanes: map[string]*lane{}, docs: map[string]doc{}}
+	return &Model{now: now, lanes: map[string]*lane{}, docs: map[string]doc{}, meters: map[string]*meter{}, ops: map[string]*meterOp{}}
 }
 
 var _ session.Store = (*Model)(nil)

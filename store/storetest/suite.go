@@ -41,7 +41,7 @@ type rule struct {
 // suite gives every rule, in a fixed order.
 func suite() []rule {
 	return slices.Concat(cellRules(), doorRules(), beginRules(), fenceRules(), drainRules(), endRules(),
-		slotRules(), stopRules(), outboxRules(), fateRules(), readRules(), raceRules())
+		slotRules(), stopRules(), outboxRules(), fateRules(), readRules(), raceRules(), meterRules())
 }
 
 // try runs the rule and gives what it found wrong. A store that panics has
