@@ -10,7 +10,7 @@ import (
 
 // Aside implements session.Agent: one request over the rows so far, with the
 // same head, and tools off. Nothing is stored in the rows.
-func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, tail string, in session.Input) (string, error) {
+func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, tail string, in session.Input, pay session.Payer) (string, error) {
 	tr := &transcript{p: l.of(key), key: key}
 	if !hasHead(rows) {
 		data, err := l.Head(ctx, key, nil)
@@ -51,9 +51,19 @@ func (l *Loop) Aside(ctx context.Context, key session.Key, rows []session.Row, t
 	if err := add(Wire{Role: "user", Text: tr.text(inputText(in))}); err != nil {
 		return "", err
 	}
+	extra := 0 // what is added here to the rows
+	for _, m := range msgs[len(tr.msgs):] {
+		extra += len(m)
+	}
+	paid, err := pay.Afford(ctx, func() int64 { return tr.p.cost(tr.estimate(extra)) })
+	if err != nil {
+		return "", err
+	}
+	accepted := false
 	reply, err := tr.p.Model.Stream(ctx, Request{
 		System: tr.head.System, Tools: tr.head.Tools, Messages: msgs, NoTools: true, Session: key.String(),
-	}, func(Delta) {}, func() {})
+	}, func(Delta) {}, func() { accepted = true })
+	tr.p.settle(paid, reply.Usage, accepted, err)
 	if err != nil {
 		return "", err
 	}

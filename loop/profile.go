@@ -21,6 +21,8 @@ type Profile struct {
 	System string
 	// Hosted is false for endpoints that read control tokens in text.
 	Hosted bool
+	// Prices are the model's, where budgets are money; nil: tokens are counted.
+	Prices *Prices
 	// Images says that the model sees pictures in what people write.
 	Images bool
 	// Only are the names of the tools that may be used; nil = all.

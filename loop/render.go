@@ -23,6 +23,7 @@ type transcript struct {
 	clean  *steer.Sanitizer
 	msgs   []json.RawMessage
 	size   int64
+	tally  tally
 
 	// The newest user message, for folds, and the newest tool message, for
 	// steers: neither has been sent when one is added (I5).
@@ -137,12 +138,14 @@ func (l *Loop) push(tr *transcript, w Wire, replace bool) error {
 	}
 	if replace {
 		tr.size += int64(len(data) - len(tr.msgs[len(tr.msgs)-1]))
+		tr.tally.add(len(data), true)
 		// Not in place: a request that is being sent holds the old slice.
 		tr.msgs = append(tr.msgs[:len(tr.msgs)-1:len(tr.msgs)-1], data)
 		return nil
 	}
 	tr.msgs = append(tr.msgs, data)
 	tr.size += int64(len(data)) + 40
+	tr.tally.add(len(data), false)
 	return nil
 }
 

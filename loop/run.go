@@ -164,9 +164,15 @@ func (r *runner) request(ctx context.Context) (reply Reply, shown string, err er
 		shown = raw.String()
 		r.t.ShowText(false, d.Text)
 	}
-	reply, err = r.tr.p.Model.Stream(req, Request{
-		System: r.tr.head.System, Tools: r.tr.head.Tools, Messages: r.tr.msgs, NoTools: r.noTools, Session: r.t.Key().String(),
-	}, on, r.t.Accepted)
+	paid, err := r.afford(req)
+	accepted := false
+	if err == nil {
+		reply, err = r.tr.p.Model.Stream(req, Request{
+			System: r.tr.head.System, Tools: r.tr.head.Tools, Messages: r.tr.msgs, NoTools: r.noTools, Session: r.t.Key().String(),
+		}, on, func() { accepted = true; r.t.Accepted() })
+		r.tr.used(reply.Usage)
+		r.tr.p.settle(paid, reply.Usage, accepted, err)
+	}
 	if dirty {
 		shown, _ = r.clean.Sanitize(raw.String())
 	}

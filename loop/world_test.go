@@ -21,6 +21,8 @@ import (
 type model struct {
 	name string
 	rule func(n int, r Request, on func(Delta)) (Reply, error)
+	// refuse: no request is taken.
+	refuse bool
 
 	mu   sync.Mutex
 	reqs []Request
@@ -35,7 +37,9 @@ func (m *model) Stream(_ context.Context, r Request, on func(Delta), accepted fu
 	m.reqs = append(m.reqs, r)
 	n := len(m.reqs)
 	m.mu.Unlock()
-	accepted()
+	if !m.refuse {
+		accepted()
+	}
 	return m.rule(n, r, on)
 }
 
@@ -113,13 +117,20 @@ var room = session.Key{Platform: "fake", Chat: "ann"}
 
 func play(t *testing.T, m *model, b *toolbox, change func(*Options), f func(s *stage)) {
 	t.Helper()
+	playSpending(t, m, b, change, session.Spend{}, f)
+}
+
+// playSpending is play where something may be used up.
+func playSpending(t *testing.T, m *model, b *toolbox, change func(*Options), spend session.Spend, f func(s *stage)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, store: storetest.NewModel(time.Now)}
 		s.hub = session.NewHub(t.Context(), session.Options{
 			Store: s.store, Agent: newLoop(t, m, b, change), Outbox: quiet{}, Nonce: "life1",
 			Access: session.NewAccess(s.store, map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"*"}}}),
 			Mode:   func(session.Key) steer.Mode { return steer.Steer }, LeaseTTL: 5 * time.Second, HistoryBytes: 1 << 20,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Spend: func(session.Key) session.Spend { return spend },
+			Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		s.hub.Register(s)
 		run, stop := context.WithCancel(t.Context())

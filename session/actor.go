@@ -38,6 +38,7 @@ type actor struct {
 	queued map[int64]bool  // ticket → shown as queued though it came while idle
 	asides map[string]bool // questions beside the turn that are being answered
 	jobs   sync.WaitGroup  // asides
+	pace   pace            // why the next turn waits
 	missed bool            // woken when the turn was over in the store and not yet here
 	ops    int64           // counts this actor's Begins
 	errs   int             // store errors in a row
@@ -225,6 +226,7 @@ func (a *actor) look(life context.Context) time.Duration {
 		return a.lookBusy(life, lane)
 	}
 	if a.h.Draining() {
+		a.unpace(life)
 		return never
 	}
 	if lane.Turn != 0 {

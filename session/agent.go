@@ -24,8 +24,9 @@ type Agent interface {
 	// or adopted as a job.
 	Run(ctx context.Context, t *Turn) Outcome
 	// Aside answers a question beside the turn from the rows so far and what the
-	// running tool has said; nothing is stored. Text is sanitised already.
-	Aside(ctx context.Context, key Key, rows []Row, tail string, in Input) (string, error)
+	// running tool has said; nothing is stored. Text is sanitised already. pay is
+	// asked before the request, and its error is the answer's.
+	Aside(ctx context.Context, key Key, rows []Row, tail string, in Input, pay Payer) (string, error)
 	// StopJobs kills the background jobs of a session (/stop) and returns when
 	// their processes are gone.
 	StopJobs(ctx context.Context, key Key)

@@ -40,7 +40,11 @@ type Options struct {
 	Progress func(Key) Progress
 	// Observe says how many messages of a chat that do not speak to the bot are
 	// kept and told with the next that does; nil: none.
-	Observe   func(Key) int
+	Observe func(Key) int
+	// Spend is what may be used up in a chat; nil: nothing is limited, and no store
+	// is asked. Rate is how much may begin in a minute.
+	Spend     func(Key) Spend
+	Rate      Rate
 	LeaseTTL  time.Duration
 	JobsOnEnd string // turn | tell | nothing
 	// Running is how many turns run at once in this process, and RunningChat how
@@ -82,12 +86,15 @@ type Hub struct {
 	seats  map[Key]*Seat
 	closed bool
 	told   map[toldKey]time.Time
-	newer  map[Key]bool      // sessions left to a newer version
+	newer  map[Key]bool // sessions left to a newer version
+	warned map[toldKey]time.Time
+	more   chan struct{}     // closed when a budget may go on; nil: nobody waits
 	left   map[Key]time.Time // when the actors of sessions ended that are remembered here
 	wg     sync.WaitGroup
 	stale  chan struct{} // holds at most one token: sweep at once
 
 	turns, failed atomic.Int64 // ended in this process
+	spends        atomic.Int64 // numbers what is taken from meters
 	lastErr       atomic.Pointer[string]
 }
 

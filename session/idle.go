@@ -60,6 +60,7 @@ func (a *actor) lookIdle(life context.Context, lane Lane) time.Duration {
 	if len(running) > 0 {
 		return a.keepForJobs(life)
 	}
+	a.unpace(life)
 	if len(a.asides) > 0 {
 		return onWake
 	}
@@ -85,7 +86,11 @@ func (a *actor) keepForJobs(life context.Context) time.Duration {
 
 // begin opens a turn with these tickets.
 func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Duration {
+	if wait, ok := a.paced(life, lane, tickets); ok {
+		return wait
+	}
 	r := Begin{Take: nil}
+	var asker Person
 	var row UserRow
 	rows, err := a.rows(life, lane)
 	if err != nil {
@@ -122,11 +127,14 @@ func (a *actor) begin(life context.Context, lane Lane, tickets []int64) time.Dur
 		// The turn is whose message decided that it begins: the interrupt's, or
 		// the first one's.
 		if r.Owner == "" || e.Want == steer.Interrupt {
-			r.Owner = e.Author
+			r.Owner, asker = e.Author, writer(e, in)
 		}
 	}
 	if len(r.Take) == 0 {
 		return time.Millisecond // all were refused: look again
+	}
+	if wait, ok := a.mayBegin(life, lane, firstOf(lane, tickets), asker); !ok {
+		return wait
 	}
 	if err := a.tell(life, rows, &row); err != nil {
 		a.h.note(life, "read what the chat said", err)

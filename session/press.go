@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,6 +37,9 @@ func (h *Hub) deliverPress(ctx context.Context, p Principal, m Message) error {
 	}
 	if verb == "resume" {
 		return h.cmdResume(ctx, p, m, arg)
+	}
+	if verb == verbMore { // of a meter, not of a session
+		return h.deliverMore(ctx, p, m, arg)
 	}
 	if chat := m.written(p).Key; m.Button != data+markOf(m.Key, chat) && (!marked || mark != "") {
 		return h.reply(ctx, m, textExpired) // of a session that is not spoken to here any more
@@ -111,6 +115,10 @@ func (h *Hub) Spent(ctx context.Context, m Message) (bool, error) {
 	n, _ := strconv.ParseInt(arg, 10, 64)
 	if verb == "stop" || verb == "pending" {
 		return false, nil
+	}
+	if verb == verbMore {
+		arg, _, _ = strings.Cut(arg, buttonMark)
+		return h.spentMore(ctx, arg)
 	}
 	key, err := h.Routes.Lane(ctx, m.Key)
 	if err != nil {
@@ -340,11 +348,14 @@ func (a *actor) sofar(life context.Context, lane Lane) (rows []Row, tail string,
 }
 
 func (a *actor) answerAside(ctx, life context.Context, j Job, q aside, rows []Row, tail string) {
-	text, err := a.h.Agent.Aside(ctx, a.key, rows, tail, q.Input)
+	text, err := a.h.Agent.Aside(ctx, a.key, rows, tail, q.Input, asidePayer{a.h, bill{lane: a.key, who: q.Input.From}})
 	if ctx.Err() != nil {
 		return // stopped, or asked again by the next process
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrSpent):
+		text = textBtwSpent
+	case err != nil:
 		a.h.Log.WarnContext(life, "aside failed", "session", a.key.String(), "err", err)
 		text = textBtwFailed
 	}

@@ -33,8 +33,9 @@ type Status struct {
 	Jobs     int     `json:"jobs"`
 	Messages int64   `json:"rows"`
 	Model    string  `json:"model,omitempty"`
-	// Waits says that something could begin, or go on, and waits for room.
-	Waits bool `json:"waits_for_room,omitempty"`
+	// NoRoom says that something could begin, or go on, and waits for room.
+	NoRoom bool   `json:"waits_for_room,omitempty"`
+	Waits  string `json:"waits,omitempty"` // why a running turn does not move
 }
 
 // Status reads a session's state for p.
@@ -56,7 +57,7 @@ func (h *Hub) Status(ctx context.Context, p Principal, key Key) (Status, error) 
 func (h *Hub) statusOf(lane Lane, key Key) Status {
 	s := Status{
 		Session: key.String(), Title: lane.Title, Mode: h.mode(key, lane).String(), Phase: lane.Phase.String(),
-		Turn: lane.Turn, Messages: lane.Seq, Jobs: 0, Waits: h.waitsForRoom(lane),
+		Turn: lane.Turn, Messages: lane.Seq, Jobs: 0, NoRoom: h.waitsForRoom(lane),
 	}
 	for _, j := range lane.Jobs {
 		s.Jobs += boolInt(j.Name != asideJob)
@@ -79,7 +80,7 @@ func (h *Hub) statusOf(lane Lane, key Key) Status {
 		s.Elapsed = lane.Now.Sub(lane.TurnAt).Seconds()
 	}
 	if v, ok := h.laneView(key); ok && v.Turn == lane.Turn {
-		s.Phase, s.Step, s.Steps = v.Phase.String(), v.Step, v.Steps
+		s.Phase, s.Step, s.Steps, s.Waits = v.Phase.String(), v.Step, v.Steps, v.Notice
 		for _, t := range v.Tools {
 			if t.State == ToolRunning {
 				s.Tool = t.Name
@@ -131,8 +132,11 @@ func (s Status) text() string {
 			fmt.Fprintf(&b, ", tool %s", s.Tool)
 		}
 	}
-	if s.Waits {
+	if s.NoRoom {
 		b.WriteString(", " + textWaitsForRoom)
+	}
+	if s.Waits != "" {
+		fmt.Fprintf(&b, "\nwaits: %s", s.Waits)
 	}
 	fmt.Fprintf(&b, "\nto be steered in %d, queued %d, held %d", s.Pending, s.Queued, s.Held)
 	if s.Oldest >= 1 {

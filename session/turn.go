@@ -24,6 +24,7 @@ type Turn struct {
 	resumed  bool
 	attempts int
 	began    time.Time
+	turnAt   time.Time // by the store's clock
 	asked    MessageID
 
 	life   context.Context // writes go on after the turn was cancelled
@@ -97,7 +98,7 @@ func newTurn(life context.Context, a *actor, b Begun, asked time.Time, rows []Ro
 		t.asker = t.owner
 	}
 	t.admin = t.Admin()
-	t.began, t.chat = time.Now(), a.h.Routes.Home(a.key)
+	t.began, t.turnAt, t.chat = time.Now(), b.Lane.TurnAt, a.h.Routes.Home(a.key)
 	t.view = View{
 		Key: a.key, Turn: t.number, Asked: t.asked, Owner: t.owner, Phase: t.phase,
 		Since: b.Lane.TurnAt, Step: t.step, Resumed: resumed,

@@ -75,6 +75,9 @@ func (h *Hub) Wake(key Key) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if key == (Key{}) || key.Platform == meterPlatform {
+		h.wakeSpendersLocked()
+	}
 	if key == (Key{}) {
 		h.wakeAllLocked()
 		return

@@ -69,8 +69,41 @@ const (
 	textResumeGone    = "That session has gone on to another chat since. /resume lists yours."
 	textResumePrivate = "Send /resume in a private chat: it shows names there, and /resume NAME works here too."
 	textWaitsForRoom  = "waits for room: as many tasks run at once as this gateway may run"
+	buttonMore        = "Let it go on"
+	textMore          = "It goes on: that budget has as much again."
+	textMoreBefore    = "It was let go on already."
+	textMoreAdmin     = "Only an admin can let it go on."
+	textBtwSpent      = "A budget is used up, so that was not asked. /status says more while a task waits for it."
 	textForwardedCmd  = "" // a forwarded command is data and gets no answer
 )
+
+// budgetWords are budgets as people call them, by the scope of their meters.
+var budgetWords = map[rune]string{
+	scopeTurn: "what this task may use", scopeChat: "this chat's budget of today",
+	scopePerson: "the asker's budget of today", scopeDay: "the gateway's budget of today",
+}
+
+func textMost(scope rune) string { return "80 % is used up of " + budgetWords[scope] + "." }
+
+func textUsedUp(scope rune) string {
+	if scope == scopeTurn {
+		return "Used up: " + budgetWords[scope] + ". It waits; an admin can let it go on, /stop ends it."
+	}
+	return "Used up: " + budgetWords[scope] + ". It waits for 00:00 UTC, or for an admin to let it go on."
+}
+
+func textUsedUpThere(scope rune, on PlatformName) string {
+	what := map[rune]string{scopeTurn: "what a task may use", scopeChat: "a chat's budget of today", scopePerson: "a person's budget of today"}[scope]
+	return fmt.Sprintf("Used up in %s: %s. A task waits for you to let it go on.", onPlatform(on), cmp.Or(what, budgetWords[scope]))
+}
+
+// textStalled is why a turn does not move, as its view has it.
+func textStalled(r Reserved) string {
+	if scope := rune(r.Refused[0]); scope != scopeRate {
+		return textUsedUp(scope)
+	}
+	return "Too many model requests in this minute. It goes on with the next one."
+}
 
 func textPair(code string) string {
 	return fmt.Sprintf("This gateway does not know you. Ask its operator to run: gateway pair approve %s (10 minutes)", code)

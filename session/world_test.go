@@ -417,7 +417,7 @@ func (a *agent) order() []session.Key {
 	return order
 }
 
-func (a *agent) Aside(ctx context.Context, _ session.Key, _ []session.Row, _ string, _ session.Input) (string, error) {
+func (a *agent) Aside(ctx context.Context, _ session.Key, _ []session.Row, _ string, _ session.Input, _ session.Payer) (string, error) {
 	a.asked.Add(1)
 	if a.slow > 0 {
 		select {

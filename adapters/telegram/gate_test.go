@@ -312,7 +312,7 @@ func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 	}
 }
 
-func (*agent) Aside(context.Context, session.Key, []session.Row, string, session.Input) (string, error) {
+func (*agent) Aside(context.Context, session.Key, []session.Row, string, session.Input, session.Payer) (string, error) {
 	return "aside", nil
 }
 func (*agent) Keep(context.Context, session.Key, *session.Input) {}

@@ -128,3 +128,17 @@ func (m *Model) Grant(_ context.Context, g session.Grant) (session.Granted, erro
 	k.extra += g.Extra
 	return session.Granted{}, nil
 }
+
+// Meters is what each meter that is not over has counted, in the order of their
+// names.
+func (m *Model) Meters() []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var used []int64
+	for _, name := range slices.Sorted(maps.Keys(m.meters)) {
+		if k := m.meters[name]; m.clock().Before(k.ends) {
+			used = append(used, k.used)
+		}
+	}
+	return used
+}
