@@ -166,7 +166,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	p.outbox = outbox.New(ctx, outbox.Options{
 		Store: p.store, Nonce: nonce + "/out", HubNonce: nonce, UnknownAfter: duration(c.Outbox.UnknownAfter), Routes: p.routes, Log: log,
 	})
-	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo, Images: c.Model.seesImages() && !isDemo}
+	std := loop.Profile{Model: model, System: systemPrompt, Hosted: c.Model.Hosted || isDemo, Images: c.Model.seesImages() && !isDemo, Prices: c.prices(c.Model)}
 	profiles, err := c.loopProfiles(std, log)
 	if err != nil {
 		return nil, err
@@ -184,6 +184,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 		Store: p.store, Agent: agent, Outbox: p.outbox, Access: p.access, Routes: p.routes, Nonce: nonce,
 		Mode: modes(c), JoinWindow: duration(c.Input.JoinWindow), StopWords: c.Input.StopWords, SteerFrom: c.Steer.From,
 		Together: c.Queue.Together, DeleteStops: c.Input.DeleteStops, Notify: c.notifyOf, Progress: c.progressOf, Observe: c.observeOf,
+		Spend: c.spendOf, Rate: c.Limits.Rate.session(),
 		LeaseTTL: duration(c.Lease.TTL), JobsOnEnd: c.Jobs.OnEnd,
 		HistoryBytes: int64(c.Limits.HistoryCache) / 2, Log: log, Running: c.Limits.Running, RunningChat: c.Limits.RunningChat,
 	})

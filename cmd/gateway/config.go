@@ -105,6 +105,7 @@ type ModelConf struct {
 	ContextWindow int    `yaml:"context_window"`
 	Hosted        bool   `yaml:"hosted"`
 	Images        string `yaml:"images"`
+	Prices        Prices `yaml:"prices"`
 }
 
 // Transcription is what puts voice messages into words.
@@ -180,13 +181,15 @@ type Jobs struct {
 
 // Limits bound what one turn may take.
 type Limits struct {
-	Drain        Duration `yaml:"drain"`
-	TurnSteps    int      `yaml:"turn_steps"`
-	TurnTime     Duration `yaml:"turn_time"`
-	HistoryCache Size     `yaml:"history_cache"`
-	Running      int      `yaml:"running"`
-	RunningChat  int      `yaml:"running_chat"`
-	Memory       Size     `yaml:"memory"`
+	Running      int       `yaml:"running"`
+	RunningChat  int       `yaml:"running_chat"`
+	Memory       Size      `yaml:"memory"`
+	Drain        Duration  `yaml:"drain"`
+	TurnSteps    int       `yaml:"turn_steps"`
+	TurnTime     Duration  `yaml:"turn_time"`
+	HistoryCache Size      `yaml:"history_cache"`
+	Spend        SpendConf `yaml:"spend"`
+	Rate         RateConf  `yaml:"rate"`
 }
 
 // Lease is a runner's right to a session.
@@ -244,6 +247,7 @@ func Defaults() Config {
 		Limits: Limits{
 			Drain: Duration(20 * time.Second), TurnSteps: 60, TurnTime: Duration(time.Hour), HistoryCache: 64 << 20,
 			Running: 256, RunningChat: 64, Memory: 512 << 20,
+			Spend: SpendConf{Unit: "tokens"},
 		},
 		Lease:  Lease{TTL: Duration(5 * time.Second)},
 		Outbox: OutboxOpt{UnknownAfter: Duration(10 * time.Second)},

@@ -28,17 +28,19 @@ type ProfileConf struct {
 	Notify           string       `yaml:"notify"`
 	Progress         string       `yaml:"progress"`
 	Observe          *int         `yaml:"observe"` // nil = as for all others; 0 is none
+	Spend            ProfileSpend `yaml:"spend"`
 }
 
 // ProfileModel is another model, or another endpoint.
 type ProfileModel struct {
-	BaseURL       string `yaml:"base_url"`
-	APIKey        Secret `yaml:"api_key"`
-	APIKeyFile    string `yaml:"api_key_file"`
-	Name          string `yaml:"name"`
-	ContextWindow int    `yaml:"context_window"`
-	Hosted        *bool  `yaml:"hosted"`
-	Images        string `yaml:"images"`
+	BaseURL       string  `yaml:"base_url"`
+	APIKey        Secret  `yaml:"api_key"`
+	APIKeyFile    string  `yaml:"api_key_file"`
+	Name          string  `yaml:"name"`
+	ContextWindow int     `yaml:"context_window"`
+	Hosted        *bool   `yaml:"hosted"`
+	Images        string  `yaml:"images"`
+	Prices        *Prices `yaml:"prices"`
 }
 
 // Chats name the profile of a platform, a chat or a thread.
@@ -117,13 +119,13 @@ func validateObserve(key string, n int) error {
 func (m ProfileModel) merged(base ModelConf) ModelConf {
 	if m.BaseURL != "" && m.BaseURL != base.BaseURL {
 		base.BaseURL, base.APIKey = m.BaseURL, "" // a key is for its own endpoint
-		base.ContextWindow = 0
+		base.ContextWindow, base.Prices = 0, Prices{}
 	}
 	if m.APIKey != "" {
 		base.APIKey = m.APIKey
 	}
 	if m.Name != "" && m.Name != base.Name {
-		base.Name, base.ContextWindow = m.Name, 0
+		base.Name, base.ContextWindow, base.Prices = m.Name, 0, Prices{}
 	}
 	if m.ContextWindow != 0 {
 		base.ContextWindow = m.ContextWindow
@@ -133,6 +135,9 @@ func (m ProfileModel) merged(base ModelConf) ModelConf {
 	}
 	if m.Images != "" {
 		base.Images = m.Images
+	}
+	if m.Prices != nil {
+		base.Prices = *m.Prices
 	}
 	return base
 }
@@ -153,7 +158,7 @@ func (c *Config) loopProfiles(std loop.Profile, log *slog.Logger) (map[string]lo
 			if err != nil {
 				return nil, fmt.Errorf("profiles.%s: %w", name, err)
 			}
-			p.Model, p.Hosted, p.Images = model, m.Hosted || isDemo, m.seesImages()
+			p.Model, p.Hosted, p.Images, p.Prices = model, m.Hosted || isDemo, m.seesImages(), c.prices(m)
 		}
 		if conf.InstructionsFile != "" {
 			text, err := os.ReadFile(conf.InstructionsFile)

@@ -82,6 +82,7 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.validateAccess()...)
 	errs = append(errs, c.validateProfiles()...)
+	errs = append(errs, c.validateLimits()...)
 	return errors.Join(errs...)
 }
 
