@@ -93,11 +93,14 @@ func (p *profile) settle(paid func(int64), u Usage, accepted bool, err error) {
 	}
 }
 
+// cost is what the next request is thought to cost.
+func (r *runner) cost() int64 { return r.tr.p.cost(r.tr.estimate(0)) }
+
 // afford waits until the next request may be sent. The time of it does not count
 // as the turn's.
 func (r *runner) afford(ctx context.Context) (func(int64), error) {
 	began := time.Now()
-	paid, err := r.t.Afford(ctx, func() int64 { return r.tr.p.cost(r.tr.estimate(0)) })
+	paid, err := r.t.Afford(ctx, r.cost)
 	r.began = r.began.Add(time.Since(began))
 	if err == nil && ctx.Err() != nil { // called back meanwhile: it is not sent
 		paid(0)

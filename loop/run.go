@@ -12,7 +12,8 @@ import (
 )
 
 // crashes is how often a turn may be taken over before it is closed: a turn
-// that kills its process must not do so for ever (F36).
+// that kills its process must not do so for ever (F36). One that waits for a
+// budget, for a day perhaps, is not what did it.
 const crashes = 3
 
 // A runner runs one turn.
@@ -38,7 +39,7 @@ func (l *Loop) Run(ctx context.Context, t *session.Turn) session.Outcome {
 	}
 	r.clean = r.tr.clean
 	t.Show(func(v *session.View) { v.Steps = l.Steps })
-	if t.Attempts() >= crashes {
+	if t.Attempts() >= crashes && !t.Stalled(ctx, r.cost) {
 		return session.Outcome{End: session.EndFailed, Public: publicCrashed, Rows: r.pair(bodyInterrupted, bodyNeverRun)}
 	}
 	if t.Resumed() {

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,13 +133,7 @@ func (h *Hub) afford(ctx context.Context, b bill, cost func() int64, stalls func
 	if len(meters) == 0 {
 		return func(int64) {}, nil
 	}
-	// One request may always be sent with a budget that is whole, whatever it costs:
-	// else a limit below that would let none through, and no day would change it.
-	amount := min(max(cost(), 1), MeterMost)
-	for _, m := range meters {
-		amount = min(amount, m.Limit)
-	}
-	op, got, err := h.take(ctx, meters, amount, stalls)
+	op, got, err := h.take(ctx, meters, affordable(meters, cost()), stalls)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +145,17 @@ func (h *Hub) afford(ctx context.Context, b bill, cost func() int64, stalls func
 			h.note(h.life, "settle a cost", err)
 		}
 	}, nil
+}
+
+// affordable is the amount set aside for a cost. One request may always be sent with
+// a budget that is whole, whatever it costs: else a limit below that would let none
+// through, and no day would change it.
+func affordable(meters []Meter, cost int64) int64 {
+	amount := min(max(cost, 1), MeterMost)
+	for _, m := range meters {
+		amount = min(amount, m.Limit)
+	}
+	return amount
 }
 
 // askAgain is how long who waits for a budget waits at most before it asks again:
@@ -204,10 +210,30 @@ func (h *Hub) wakeSpendersLocked() {
 	}
 }
 
+func (t *Turn) bill() bill {
+	return bill{lane: t.a.key, who: t.asker, turn: fmt.Sprintf("%s:%d:%d", t.a.key, t.number, t.turnAt.UnixMilli())}
+}
+
+// Stalled reports whether a request of about cost would have to wait for a budget
+// now. It takes nothing.
+func (t *Turn) Stalled(ctx context.Context, cost func() int64) bool {
+	meters := t.h.budgets(t.bill())
+	if len(meters) == 0 {
+		return false
+	}
+	var got Reserved
+	err := t.h.persist(ctx, "read a budget", func(ctx context.Context) (err error) {
+		got, err = t.h.Store.Reserve(ctx, Reserve{Meters: meters})
+		return err
+	})
+	amount := affordable(meters, cost())
+	return err == nil && slices.ContainsFunc(got.Meters, func(s MeterState) bool { return s.Used+amount > s.Limit })
+}
+
 // Afford implements Payer. While it waits the view says why, and who can let it
 // go on is asked once.
 func (t *Turn) Afford(ctx context.Context, cost func() int64) (func(int64), error) {
-	b := bill{lane: t.a.key, who: t.asker, turn: fmt.Sprintf("%s:%d:%d", t.a.key, t.number, t.turnAt.UnixMilli())}
+	b := t.bill()
 	stalled, asked := "", ""
 	paid, err := t.h.afford(ctx, b, cost, func(r Reserved, meters []Meter) bool {
 		if why := textStalled(r); why != stalled {

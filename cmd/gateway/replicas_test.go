@@ -44,6 +44,8 @@ type fleet struct {
 	dcURL string
 	n     int
 	crew  []int64 // admins on Telegram
+	// What their configuration has of limits besides the drain.
+	limits string
 
 	mu        sync.Mutex
 	polls     map[string][]time.Time // by gateway
@@ -178,7 +180,7 @@ func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
 	}
 	conf += fmt.Sprintf("  web: {listen: %q}\nmodel: {base_url: %q, api_key: key, name: scripted, context_window: 100000}\nstore: {url: %q}\nworkspace: {dir: %q}\n"+
 		"lease: {ttl: %s}\ninput: {join_window: 1ms}\noutbox: {unknown_after: 1s}\nops: {listen: %q}\n%s",
-		s.web, f.llm+"/v1", f.redis, filepath.Join(dir, "data", "workspace"), fleetTTL, s.ops, cmp.Or(more, "steer: {yield_after: 200ms}\nlimits: {drain: 5s}\n"))
+		s.web, f.llm+"/v1", f.redis, filepath.Join(dir, "data", "workspace"), fleetTTL, s.ops, cmp.Or(more, "steer: {yield_after: 200ms}\nlimits: {drain: 5s"+f.limits+"}\n"))
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(conf), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
