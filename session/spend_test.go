@@ -292,6 +292,38 @@ func TestSpendAsks(t *testing.T) {
 	})
 }
 
+// People are told of the 80 % once a day, whichever process makes the calls.
+func TestSpendWarnsOnce(t *testing.T) {
+	spending(t, session.Spend{Unit: session.UnitTokens, Chat: 100}, session.Rate{}, task{calls: 1, cost: 5, actual: 5}, func(b *bank) {
+		warned := func(hub, turns int) (n int) {
+			for range turns {
+				b.says(hub, "ann", lobby, "task")
+			}
+			for _, o := range b.sent(lobby) {
+				if strings.Contains(o.Markdown, "80 %") {
+					n++
+				}
+			}
+			return n
+		}
+		if n := warned(0, 15); n != 0 {
+			t.Errorf("told %d times at 75 %%", n)
+		}
+		if n := warned(0, 2); n != 1 {
+			t.Errorf("told %d times at 85 %%; want once", n)
+		}
+		b.open()
+		b.kill(0)
+		if n := warned(1, 2); n != 0 {
+			t.Errorf("told %d times more by another process", n)
+		}
+		time.Sleep(24 * time.Hour)
+		if n := warned(1, 17); n != 1 {
+			t.Errorf("told %d times the next day; want once", n)
+		}
+	})
+}
+
 // It goes on by itself when the day ends, and a button of that day is of no use
 // any more.
 func TestSpendNextDay(t *testing.T) {
@@ -503,6 +535,12 @@ func TestRateStop(t *testing.T) {
 // A process that drains or dies while a turn waits for its minute leaves it to the
 // next.
 func TestRateTakeover(t *testing.T) {
+	for _, how := range []string{"killed", "drained"} {
+		t.Run(how, func(t *testing.T) { rateTakeover(t, how) })
+	}
+}
+
+func rateTakeover(t *testing.T, how string) {
 	spending(t, session.Spend{}, session.Rate{ChatTurns: 1}, task{calls: 1}, func(b *bank) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 		b.says(0, "ann", lobby, "one")
@@ -510,7 +548,14 @@ func TestRateTakeover(t *testing.T) {
 		b.says(0, "bob", den, "one")
 		b.says(0, "bob", den, "two")
 		b.open()
-		b.kill(0)
+		if how == "killed" {
+			b.kill(0)
+		} else {
+			b.ends[0]()
+			if l := b.lane(lobby); l.Nonce != "" {
+				t.Errorf("the lease is held by %s; want it given up", l.Nonce)
+			}
+		}
 		time.Sleep(5 * time.Second)
 		b.wants(lobby, "done")
 		time.Sleep(time.Minute)
