@@ -143,9 +143,11 @@ func (h *Hub) deliverMore(ctx context.Context, p Principal, m Message, arg strin
 	if err != nil {
 		return fmt.Errorf("store grant: %w", err)
 	}
-	h.mu.Lock()
-	h.wakeSpendersLocked()
-	h.mu.Unlock()
+	defer func() { // behind the answer, so that what people read is in order
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.wakeSpendersLocked()
+	}()
 	switch g.Outcome {
 	case GrantDup:
 		return h.reply(ctx, m, textMoreBefore)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,7 +106,7 @@ func (b branch) Grant(ctx context.Context, g session.Grant) (session.Granted, er
 func spending(t *testing.T, s session.Spend, r session.Rate, k task, f func(b *bank)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bank{t: t, store: storetest.NewModel(time.Now), bus: &bus{}, out: &signs{full: true}, views: &views{}, task: k}
+		b := &bank{t: t, store: storetest.NewModel(func() time.Time { return time.Now().Add(24*time.Hour - dayLeft) }), bus: &bus{}, out: &signs{full: true}, views: &views{}, task: k}
 		b.conf = session.Options{Spend: func(session.Key) session.Spend { return s }, Rate: r}
 		b.open()
 		defer func() {
@@ -117,14 +118,21 @@ func spending(t *testing.T, s session.Spend, r session.Rate, k task, f func(b *b
 	})
 }
 
+// dayLeft is how long it is until midnight by the store's clock when a test begins:
+// a bubble plays each second of it.
+const dayLeft = 10 * time.Minute
+
 // open begins one more process.
 func (b *bank) open() *session.Hub {
 	i := len(b.hubs)
 	st := &storetest.Faulty{Store: branch{replica{b.store, b.bus, fmt.Sprint("p", i)}}, Hook: func(point string, when storetest.When) storetest.Fault {
-		if b.hook == nil {
+		b.mu.Lock()
+		hook := b.hook
+		b.mu.Unlock()
+		if hook == nil {
 			return storetest.None
 		}
-		return b.hook(point, when)
+		return hook(point, when)
 	}}
 	o := b.conf
 	o.Store, o.Agent, o.Outbox, o.Access, o.Nonce = st, payer{&agent{}, b}, b.out, session.NewAccess(st, everyone), fmt.Sprint("life", i+1)
@@ -143,6 +151,13 @@ func (b *bank) open() *session.Hub {
 	b.hubs, b.dead, b.ends = append(b.hubs, hub), append(b.dead, false), append(b.ends, func() { stop(); <-gone })
 	synctest.Wait()
 	return hub
+}
+
+// faults sets what the stores do wrong, or who watches them.
+func (b *bank) faults(hook storetest.Hook) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hook = hook
 }
 
 // kill ends a process as SIGKILL does.
@@ -267,7 +282,7 @@ func TestSpendAsks(t *testing.T) {
 		if more(t, asked) != more(t, there) {
 			t.Error("two buttons for one budget")
 		}
-		time.Sleep(3 * time.Hour)
+		time.Sleep(5 * time.Minute)
 		b.parked(lobby, "waits for 00:00 UTC")
 		b.wants(lobby)
 		b.says(0, "bob", lobby, "a task of mine") // waits behind it
@@ -317,7 +332,7 @@ func TestSpendWarnsOnce(t *testing.T) {
 		if n := warned(1, 2); n != 0 {
 			t.Errorf("told %d times more by another process", n)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(dayLeft)
 		if n := warned(1, 17); n != 1 {
 			t.Errorf("told %d times the next day; want once", n)
 		}
@@ -334,7 +349,7 @@ func TestSpendNextDay(t *testing.T) {
 		b.wants(lobby, "done", "80 %", "done")
 		asked := b.wants(den, "Used up: the gateway's budget of today.")
 		b.says(0, "bob", den, "and this") // a steer: nothing of it is lost
-		time.Sleep(time.Until(time.Now().UTC().Truncate(24*time.Hour).Add(24*time.Hour)) - time.Second)
+		time.Sleep(dayLeft - time.Second)
 		b.parked(den, "waits for 00:00 UTC")
 		time.Sleep(2 * time.Second)
 		b.wants(den, "done", "80 %", "done")
@@ -498,16 +513,16 @@ func TestRateOfTurns(t *testing.T) {
 		}
 		b.says(0, "bob", lobby, "/status")
 		b.wants(lobby, "queued 2")
-		reads := 0
-		b.hook = func(_ string, when storetest.When) storetest.Fault {
+		var reads atomic.Int64
+		b.faults(func(_ string, when storetest.When) storetest.Fault {
 			if when == storetest.Before {
-				reads++
+				reads.Add(1)
 			}
 			return storetest.None
-		}
+		})
 		time.Sleep(50 * time.Second)
-		if quiet := 4 * 50; reads > quiet { // two sweeps a second, and renewals
-			t.Errorf("%d store calls while it waits; want at most %d", reads, quiet)
+		if quiet := int64(4 * 50); reads.Load() > quiet { // two sweeps a second, and renewals
+			t.Errorf("%d store calls while it waits; want at most %d", reads.Load(), quiet)
 		}
 		b.wants(lobby)
 		time.Sleep(11 * time.Second)
@@ -581,12 +596,12 @@ func TestRateOfCalls(t *testing.T) {
 // Where nothing is limited no store is asked.
 func TestSpendNothing(t *testing.T) {
 	spending(t, session.Spend{}, session.Rate{}, task{calls: 3, cost: 1 << 40, actual: 1}, func(b *bank) {
-		b.hook = func(point string, _ storetest.When) storetest.Fault {
+		b.faults(func(point string, _ storetest.When) storetest.Fault {
 			if point == "reserve" || point == "spent" || point == "grant" {
 				t.Errorf("%s was called", point)
 			}
 			return storetest.None
-		}
+		})
 		b.says(0, "ann", lobby, "task")
 		b.wants(lobby, "done")
 	})
@@ -595,16 +610,19 @@ func TestSpendNothing(t *testing.T) {
 // A reply that is lost takes nothing twice: the limit is reached when it should be.
 func TestSpendLostReplies(t *testing.T) {
 	spending(t, session.Spend{Unit: session.UnitTokens, Day: 100}, session.Rate{}, task{calls: 1, cost: 50, actual: -1}, func(b *bank) {
-		lost := map[string]bool{}
-		b.hook = func(point string, when storetest.When) storetest.Fault {
+		var mu sync.Mutex
+		lost := false
+		b.faults(func(point string, when storetest.When) storetest.Fault {
+			mu.Lock()
+			defer mu.Unlock()
 			if when == storetest.After && point == "reserve" {
-				lost[point] = !lost[point]
-				if lost[point] {
+				lost = !lost
+				if lost {
 					return storetest.LostReply
 				}
 			}
 			return storetest.None
-		}
+		})
 		for range 2 {
 			b.says(0, "ann", lobby, "task")
 			time.Sleep(time.Second)
