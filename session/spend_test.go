@@ -483,6 +483,18 @@ func TestSpendAside(t *testing.T) {
 	})
 }
 
+// What was set aside and not used is there for the next request.
+func TestSpendSettles(t *testing.T) {
+	spending(t, session.Spend{Unit: session.UnitTokens, Chat: 100}, session.Rate{}, task{calls: 1, cost: 50, actual: 10}, func(b *bank) {
+		for range 3 {
+			b.says(0, "ann", lobby, "task")
+			b.wants(lobby, "done")
+		}
+		b.says(0, "ann", lobby, "task")
+		b.wants(lobby, "80 %", "done") // 30 and 50
+	})
+}
+
 // With a limit that is lower than what one request is thought to cost, a whole
 // budget lets one through all the same.
 func TestSpendLowLimit(t *testing.T) {
