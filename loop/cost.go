@@ -96,7 +96,8 @@ func (p *profile) settle(paid func(int64), u Usage, accepted bool, err error) {
 // cost is what the next request is thought to cost.
 func (r *runner) cost() int64 { return r.tr.p.cost(r.tr.estimate(0)) }
 
-// afford waits until the next request may be sent. The time of it does not count
+// afford waits until the next request may be sent, and makes sure that it is this
+// process's to send. The time of it does not count
 // as the turn's.
 func (r *runner) afford(ctx context.Context) (func(int64), error) {
 	began := time.Now()
@@ -106,7 +107,16 @@ func (r *runner) afford(ctx context.Context) (func(int64), error) {
 		paid(0)
 		err = context.Cause(ctx)
 	}
-	return paid, err
+	if err != nil {
+		return nil, err
+	}
+	// Last of all, for the wait may have been long: whoever took the turn over
+	// sends the same request.
+	if err := r.t.Guard(ctx); err != nil {
+		paid(0)
+		return nil, err
+	}
+	return paid, nil
 }
 
 var _ session.Payer = (*session.Turn)(nil)
