@@ -72,8 +72,10 @@ type Store interface {
 	// was lost. One that another nonce is sending, or whose outcome is not known, is
 	// given, as PartUnknown, when that attempt is older than takeover. Not synced.
 	OutTake(ctx context.Context, key Key, nonce string, takeover time.Duration) (p Part, ok bool, wait time.Duration, err error)
-	// OutDone ends the part being sent. Not synced. Ending a part twice, or one
-	// that nonce does not hold, changes nothing.
+	// OutDone ends the part being sent, or says with PartSending that it still is:
+	// takeover counts from then. With an empty ID it gives up what is kept for nonce
+	// (PartDone.For). Not synced. Ending a part twice, or one that nonce does not
+	// hold, changes nothing.
 	OutDone(ctx context.Context, key Key, nonce string, d PartDone) error
 	// OutDue gives lanes whose head part may be sent now. At most limit.
 	OutDue(ctx context.Context, limit int) ([]Key, error)
@@ -512,6 +514,10 @@ type PartDone struct {
 	State PartState     // PartSent and PartDead remove it, PartPlanned retries after Wait, PartUnknown waits for Wait and is taken again as unknown
 	Msg   MessageID     // PartSent: the platform's id
 	Wait  time.Duration //
+	// For is the nonce that the rest of the lane is kept for, after PartSent and
+	// PartDead, for Wait: no other may take the next part before. Who sends a lane
+	// keeps the chat's pace; two that did in turn would each send at its own.
+	For string
 }
 
 // FateState is what became of a message; people see it as a receipt.

@@ -27,12 +27,12 @@ func (s *Store) OutTake(ctx context.Context, key session.Key, nonce string, take
 // OutDone implements session.Store.
 func (s *Store) OutDone(ctx context.Context, key session.Key, nonce string, d session.PartDone) error {
 	switch d.State {
-	case session.PartSent, session.PartDead, session.PartPlanned, session.PartUnknown:
+	case session.PartSent, session.PartDead, session.PartPlanned, session.PartUnknown, session.PartSending:
 	default:
 		return fmt.Errorf("redis outdone: a part cannot end as %q", d.State)
 	}
 	a := s.lane(key)
-	a.str(nonce).str(d.ID).str(string(d.State)).ms(d.Wait)
+	a.str(nonce).str(d.ID).str(string(d.State)).ms(d.Wait).str(d.For)
 	_, _, err := s.on(ctx, scriptOutDone, key, a)
 	return err
 }

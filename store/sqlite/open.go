@@ -265,7 +265,7 @@ func (s *Store) quickCheck() error {
 func (s *Store) recover(powerCut bool) error {
 	t := &tx{conn: s.w, now: s.now(), stats: &s.stats, sweep: &s.sweep}
 	steps := func() error {
-		if _, err := t.exec(`UPDATE lane SET out_next = 0, out_own = '' WHERE id IN (SELECT lane FROM part WHERE state = ?)`, sending); err != nil {
+		if _, err := t.exec(`UPDATE lane SET out_next = 0, out_own = '' WHERE outs > 0 AND out_own != ''`); err != nil {
 			return err
 		}
 		if _, err := t.exec(`UPDATE part SET state = ? WHERE state = ?`, unknown, sending); err != nil {

@@ -104,8 +104,11 @@ func (s *Store) OutTake(ctx context.Context, key session.Key, nonce string, take
 			}
 		}
 		wait := at(l.outNext).Sub(t.now)
-		if p.State != session.PartPlanned {
+		switch {
+		case p.State != session.PartPlanned:
 			wait = max(wait, p.Since.Add(takeover).Sub(t.now))
+		case l.outOwn == nonce:
+			wait = 0 // kept for it
 		}
 		if wait > 0 {
 			return taken{wait: wait}, nil
@@ -122,7 +125,7 @@ func (s *Store) OutTake(ctx context.Context, key session.Key, nonce string, take
 // OutDone implements session.Store. Not synced.
 func (s *Store) OutDone(ctx context.Context, key session.Key, nonce string, d session.PartDone) error {
 	switch d.State {
-	case session.PartSent, session.PartDead, session.PartUnknown, session.PartPlanned:
+	case session.PartSent, session.PartDead, session.PartUnknown, session.PartPlanned, session.PartSending:
 	default:
 		panic("a part cannot end as " + string(d.State))
 	}
@@ -135,8 +138,16 @@ func (s *Store) OutDone(ctx context.Context, key session.Key, nonce string, d se
 		if err != nil {
 			return err
 		}
+		if d.ID == "" && p.State == session.PartPlanned && l.outOwn == nonce {
+			l.outOwn, l.outNext = "", 0
+			return t.saveOutbox(l)
+		}
 		if p.ID != d.ID || p.State != session.PartSending || l.outOwn != nonce {
 			return nil
+		}
+		if d.State == session.PartSending {
+			p.Since = t.now
+			return t.savePart(l, p)
 		}
 		l.outOwn = ""
 		if err := t.endPart(l, p, d); err != nil {
@@ -155,6 +166,9 @@ func (t *tx) endPart(l *lane, p part, d session.PartDone) error {
 			t.stats.OutDead++
 		}
 		l.Out--
+		if l.Out > 0 && d.For != "" && d.Wait > 0 {
+			l.outOwn, l.outNext = d.For, ms(t.now.Add(d.Wait))
+		}
 		_, err := t.exec(`DELETE FROM part WHERE lane = ? AND n = ?`, l.id, p.n)
 		return err
 	case session.PartUnknown:

@@ -32,7 +32,7 @@ CREATE TABLE lane (
 	outs     INTEGER NOT NULL, -- parts in the outbox
 	out_n    INTEGER NOT NULL, -- number of the newest part
 	out_next INTEGER NOT NULL, -- the head is not tried before
-	out_own  TEXT    NOT NULL, -- nonce that is sending the head
+	out_own  TEXT    NOT NULL, -- nonce that is sending the head, or that the rest is kept for until out_next
 	title    TEXT    NOT NULL,
 	prefs    BLOB
 );

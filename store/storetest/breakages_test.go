@@ -349,6 +349,20 @@ var breakages = []breakage{
 			}
 		})
 	}},
+	{"a part that is still being sent is taken over", "outbox/F7 one", func(s *broken) {
+		askedOf(s, func(l *lane, r *taking) {
+			if len(l.out) > 0 && l.out[0].State == session.PartSending && l.outOwner != r.nonce {
+				l.out[0].Since = l.outGiven.Since.Add(-takeover)
+			}
+		})
+	}},
+	{"what is kept for a sender is given to all", "outbox/the rest", func(s *broken) {
+		askedOf(s, func(l *lane, r *taking) {
+			if len(l.out) > 0 && l.out[0].State == session.PartPlanned {
+				l.outOwner = r.nonce
+			}
+		})
+	}},
 	{"the sender is not given its part again", "outbox/F9", func(s *broken) {
 		held := false
 		askedOf(s, func(l *lane, r *taking) {

@@ -89,7 +89,7 @@ stopkeep: ok other
 reset:   ok dup
 post:    ok dup
 outtake: sending unknown again wait none
-outdone: sent dead unknown planned
+outdone: sent dead unknown planned sending given_up
 settle:  ok
 delete:  ok held
 expire:  ok stale

@@ -261,15 +261,26 @@ func (p *player) outDone(l *played, c command) {
 	if c.bit(0) {
 		d.State = session.PartSent
 	}
+	if c.bit(1) {
+		d.For = nonces[c.N%2]
+	}
+	if c.Again {
+		d.State = session.PartSending
+	}
 	nonce := l.nonce
 	switch c.Wrong {
 	case 1:
 		nonce = nonces[c.N%2]
 	case 2:
 		d.ID = "another"
+	case 3:
+		d.ID, d.State, nonce = "", session.PartPlanned, nonces[c.N%2]
 	}
 	_, word := both(p, d, func(st session.Store) (any, error) { return nil, st.OutDone(p.ctx, l.key, nonce, d) })
-	if word == "" {
+	switch {
+	case d.ID == "":
+		word = "given_up"
+	case word == "":
 		word = string(d.State)
 	}
 	p.note("outdone", word)

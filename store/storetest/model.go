@@ -47,7 +47,7 @@ type lane struct {
 	rows         map[int64][]session.Row // by generation
 	seen         map[string]mark
 	out          []*session.Part
-	outOwner     string       // nonce that is sending the head
+	outOwner     string       // nonce that is sending the head, or that the rest is kept for until outNext
 	outGiven     session.Part // as it was given to outOwner
 	outNext      time.Time
 	ttl          time.Duration // of the lease

@@ -277,8 +277,11 @@ func (m *Model) OutTake(_ context.Context, key session.Key, nonce string, takeov
 		}
 	}
 	wait := l.outNext.Sub(now)
-	if p.State != session.PartPlanned {
+	switch {
+	case p.State != session.PartPlanned:
 		wait = max(wait, p.Since.Add(takeover).Sub(now))
+	case l.outOwner == nonce:
+		wait = 0 // kept for it
 	}
 	if wait > 0 {
 		return session.Part{}, false, wait, nil
@@ -296,17 +299,27 @@ func (m *Model) OutDone(_ context.Context, key session.Key, nonce string, d sess
 		return nil
 	}
 	p := l.out[0]
+	if d.ID == "" && p.State == session.PartPlanned && l.outOwner == nonce {
+		l.outOwner, l.outNext = "", time.Time{}
+	}
 	if p.ID != d.ID || p.State != session.PartSending || l.outOwner != nonce {
+		return nil
+	}
+	if d.State == session.PartSending {
+		p.Since = now
+		if l.outGiven.State == session.PartSending {
+			l.outGiven.Since = now
+		}
 		return nil
 	}
 	l.outOwner = ""
 	switch d.State {
 	case session.PartSent:
-		l.out = l.out[1:]
 		m.stats.OutSent++
+		l.over(d, now)
 	case session.PartDead:
-		l.out = l.out[1:]
 		m.stats.OutDead++
+		l.over(d, now)
 	case session.PartUnknown:
 		m.stats.OutUnknown++
 		p.State, l.outNext = session.PartUnknown, now.Add(d.Wait) // Since stays: when it was tried
@@ -316,6 +329,14 @@ func (m *Model) OutDone(_ context.Context, key session.Key, nonce string, d sess
 		panic("a part cannot end as " + string(d.State))
 	}
 	return nil
+}
+
+// over removes the head and keeps the rest for a sender, if so asked.
+func (l *lane) over(d session.PartDone, now time.Time) {
+	l.out = l.out[1:]
+	if len(l.out) > 0 && d.For != "" && d.Wait > 0 {
+		l.outOwner, l.outNext = d.For, now.Add(d.Wait)
+	}
 }
 
 // OutDue implements session.Store.

@@ -16,6 +16,8 @@ func outboxRules() []rule {
 		{"outbox/F9 its sender asks again", (*env).outAskedAgain},
 		{"outbox/F7 unknown is given again as unknown", (*env).outUnknown},
 		{"outbox/F6 another takes over, and knows nothing", (*env).outTakeover},
+		{"outbox/F7 one that is still being sent is taken over later", (*env).outStill},
+		{"outbox/the rest is kept for who sends", (*env).outKept},
 		{"outbox/F43 a dead part lets the next go", (*env).outDead},
 		{"outbox/ending what one does not hold changes nothing", (*env).outDoneWrong},
 		{"outbox/a commit takes the head of an empty outbox", (*env).outCommitTakes},
@@ -159,6 +161,67 @@ func (e *env) outTakeover() {
 	})
 	e.done(other, session.PartDone{ID: p[0].ID, State: session.PartSent})
 	e.equal(e.take(other).State, session.PartSending, "state of the next part")
+}
+
+// outStill: who says in time that it is still sending is not taken over.
+func (e *env) outStill() {
+	p := e.plan(1)
+	still := session.PartDone{ID: p[0].ID, State: session.PartSending}
+	e.unchanged("a part that nobody sends, said to be sent still", func() { e.done(me, still) })
+	want := e.take(me)
+	for range 3 {
+		e.clk.step(takeover - time.Second)
+		e.done(me, still)
+		want.Since = e.clk.now()
+	}
+	e.again(me, want)
+	e.done(other, still) // it does not hold it
+	e.none(other, takeover, "when it was just said to be sent still")
+	e.clk.step(takeover)
+	e.equal(e.take(other), session.Part{PartNew: p[0], Key: e.key, State: session.PartUnknown, Attempt: 2, Since: want.Since, Alone: true}, "part")
+	tried := e.clk.now()
+	e.clk.step(time.Second)
+	e.unchanged("a part that was taken over, said to be sent still", func() { e.done(me, still) })
+	e.done(other, still)
+	unknown := e.take(other)
+	e.equal([]any{unknown.State, unknown.Since}, []any{session.PartUnknown, want.Since}, "an unknown part asked for again")
+	e.none(me, takeover, "when it was just said to be sent still")
+	e.clk.step(takeover)
+	e.equal(e.take(me).Since, tried.Add(time.Second), "when the sender last said so")
+}
+
+// outKept: between two parts the lane stays its sender's for a while.
+func (e *env) outKept() {
+	p := e.plan(4)
+	kept := func(i int) session.PartDone {
+		return session.PartDone{ID: p[i].ID, State: session.PartSent, Wait: 3 * time.Second, For: me}
+	}
+	due := func() int {
+		keys, err := e.st.OutDue(e.ctx, 0)
+		e.must(err, "outdue")
+		return len(keys)
+	}
+	e.take(other)
+	e.done(other, kept(0)) // for another nonce of its process
+	e.none(other, 3*time.Second, "what is kept for another")
+	e.equal(due(), 0, "lanes due while the rest is kept")
+	e.equal(e.take(me).ID, p[1].ID, "next, by who it is kept for")
+	e.done(me, session.PartDone{ID: p[1].ID, State: session.PartDead, Wait: 3 * time.Second, For: me})
+	e.clk.step(2 * time.Second)
+	e.none(other, time.Second, "what is kept for another")
+	e.clk.step(time.Second)
+	e.equal(due(), 1, "lanes due when it is kept no more")
+	e.equal(e.take(other).ID, p[2].ID, "next, by another in time")
+	e.done(other, kept(2))
+	e.unchanged("another gives up what is kept", func() { e.done(other, session.PartDone{State: session.PartPlanned}) })
+	e.done(me, session.PartDone{State: session.PartPlanned})
+	e.equal(due(), 1, "lanes due when it was given up")
+	got := e.take(other)
+	e.equal([]any{got.ID, got.State, got.Attempt}, []any{p[3].ID, session.PartSending, 1}, "next, at once")
+	e.unchanged("one that sends gives up nothing", func() { e.done(other, session.PartDone{State: session.PartPlanned}) })
+	e.done(other, session.PartDone{ID: p[3].ID, State: session.PartSent, Wait: time.Hour, For: me})
+	e.plan(1)
+	e.equal(e.take(other).Attempt, 1, "attempt of a part that came when nothing was left to be kept")
 }
 
 func (e *env) outDead() {

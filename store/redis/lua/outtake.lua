@@ -14,7 +14,11 @@ if back > 0 then -- the server's clock was set back: what is left to wait stays 
 end
 if s('os') == 'sending' and s('on') == nonce then return {'OK', taken()} end -- again as the first time: the reply was lost
 local till = n('ow')
-if s('os') ~= 'planned' then till = math.max(till, n('ot') + takeover) end
+if s('os') ~= 'planned' then
+  till = math.max(till, n('ot') + takeover)
+elseif s('on') == nonce then
+  till = 0 -- kept for it
+end
 if till > now then return {'NONE', till - now} end
 take(nonce)
 save()

@@ -179,7 +179,7 @@ local function append(r)
 end
 
 -- The outbox: a list of packed {id, kind, turn, data}. The head's state is in the meta: os state, oa attempt, ot since,
--- on nonce, ow not before, or what it was given as.
+-- on nonce that sends it (planned: that it is kept for until ow), ow not before, or what it was given as.
 local function head(state, at, wait)
   set('os', state)
   set('ow', wait)
