@@ -11,7 +11,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -82,7 +81,8 @@ type worker struct {
 
 	paced session.Paced // nil: the platform has no budget
 	due   time.Time     // of the worker's goroutine: when the send set aside may go; zero = none is
-	asked time.Time     // likewise: since when the store is asked for a part, and has not answered
+	asked time.Time     // likewise: when a part was first asked for; zero = all was answered
+	kept  bool          // likewise: the store keeps the rest of the lane for this process
 }
 
 // A signer shows one session's signs.
@@ -220,16 +220,13 @@ func (b *Outbox) work(key session.Key, w *worker) {
 			b.Log.WarnContext(b.life, "take from outbox failed, will retry", "session", key.String(), "err", err)
 		case ok:
 			errs = 0
-			if b.late(p.Part) {
-				b.giveBack(key, w, p)
-				continue
-			}
-			if !b.send(p.Part, p.nonce) {
+			if !b.send(w, p.Part, p.nonce) {
 				b.askAgain(w)
 			}
 			continue
 		case wait == 0:
 			if b.leave(key, w) {
+				b.yield(key, w)
 				return
 			}
 			<-w.wake
@@ -243,6 +240,7 @@ func (b *Outbox) work(key session.Key, w *worker) {
 		case <-w.wake:
 		}
 		if b.isClosed() && b.leave(key, w) {
+			b.yield(key, w)
 			return
 		}
 	}
@@ -274,18 +272,21 @@ func (b *Outbox) next(key session.Key, w *worker) (taken, bool, time.Duration, e
 		return taken{}, false, wait, nil
 	}
 	if w.asked.IsZero() {
-		w.asked = time.Now()
+		w.asked = time.Now() // a take whose answer was lost counts from its first asking
 	}
 	p, ok, wait, err := b.Store.OutTake(b.life, key, b.Nonce, b.UnknownAfter)
 	if ok && !p.Alone || wait > 0 || err != nil {
 		b.askAgain(w)
 	}
-	if ok {
-		p.Paced, w.due = !w.due.IsZero(), time.Time{}
-		p.Asked = w.asked // the first call may have taken it, and its reply was lost
-	}
 	if err == nil {
-		w.asked = time.Time{}
+		p.Asked, w.asked = w.asked, time.Time{}
+	}
+	switch {
+	case ok:
+		p.Paced, w.due, w.kept = !w.due.IsZero(), time.Time{}, false
+	case wait > 0 && !w.due.IsZero(): // another sends, or it rests: room that nobody uses goes back
+		w.paced.Return(key)
+		w.due = time.Time{}
 	}
 	return taken{p, b.Nonce}, ok, wait, err
 }
@@ -313,81 +314,4 @@ func (b *Outbox) askAgain(w *worker) {
 type taken struct {
 	session.Part
 	nonce string
-}
-
-// repeats reports whether a part must arrive, once more if need be: an answer,
-// the word that there is none, and a file that was made for somebody.
-func repeats(k session.PartKind) bool {
-	return k == session.PartFinal || k == session.PartNotice || k == session.PartFile
-}
-
-// send sends one part and stores what came of it; it reports whether the part is
-// done with.
-func (b *Outbox) send(p session.Part, nonce string) (over bool) {
-	repeat := p.State == session.PartUnknown
-	if repeat {
-		if !repeats(p.Kind) {
-			b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartDead})
-			return true
-		}
-	}
-	if b.Routes != nil {
-		if post, ok := b.Routes.Forward(p); ok {
-			return b.forward(p, nonce, post)
-		}
-	}
-	// It goes to the chat it was made for, wherever the session lives by now.
-	var msg session.MessageID
-	plat, addressed, err := session.Destination(p, b.platforms)
-	if err == nil {
-		msg, err = plat.Send(b.life, addressed)
-	}
-	if err == nil {
-		b.done(p, nonce, session.PartDone{ID: p.ID, State: session.PartSent, Msg: msg})
-		return true
-	}
-	if b.life.Err() != nil {
-		return false // cut off with the process: unknown to the next one
-	}
-	d := session.PartDone{ID: p.ID, State: session.PartPlanned}
-	var se *session.SendError
-	switch {
-	case !errors.As(err, &se):
-		d.State = session.PartDead
-	case se.Outcome == session.SendRefused:
-		d.State = session.PartDead
-	case se.Outcome == session.SendUnknown && repeats(p.Kind) && !repeat:
-		d.State, d.Wait = session.PartUnknown, b.UnknownAfter
-	case se.Outcome == session.SendUnknown:
-		d.State = session.PartDead
-	default:
-		d.Wait = se.Wait
-		if d.Wait == 0 {
-			d.Wait = backoff(p.Attempt)
-		}
-		if repeat {
-			d.State = session.PartUnknown // this try was none: what was unknown still is
-		}
-	}
-	level := slog.LevelWarn
-	if se != nil && se.Outcome == session.SendNot && se.Wait > 0 {
-		level = slog.LevelDebug // pacing, and what the platform asked for
-	}
-	b.Log.Log(b.life, level, "send failed", "session", p.Key.String(), "part", p.ID, "kind", string(p.Kind), "then", string(d.State), "wait", d.Wait, "err", err)
-	b.done(p, nonce, d)
-	return d.State == session.PartDead
-}
-
-// done stores an attempt's end; it waits while the store is away.
-func (b *Outbox) done(p session.Part, nonce string, d session.PartDone) {
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := b.Store.OutDone(b.life, p.Key, nonce, d)
-		if err == nil {
-			return
-		}
-		b.Log.WarnContext(b.life, "store what was sent failed, will retry", "session", p.Key.String(), "part", p.ID, "err", err)
-		if !b.pause(wait) {
-			return
-		}
-	}
 }

@@ -93,7 +93,7 @@ func (b *Outbox) sign(key session.Key, s *signer) {
 			wait = backoff(tries)
 		}
 		b.again(s, f)
-		if !b.pause(wait) {
+		if !pause(b.life, wait) {
 			return
 		}
 	}

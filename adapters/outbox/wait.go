@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -11,8 +12,8 @@ func backoff(attempt int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// pause waits; false means that the outbox ended meanwhile.
-func (b *Outbox) pause(d time.Duration) bool {
+// pause waits; false means that ctx ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
@@ -21,7 +22,7 @@ func (b *Outbox) pause(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-b.life.Done():
+	case <-ctx.Done():
 		return false
 	}
 }

@@ -50,7 +50,7 @@ type lane struct {
 	outOwner     string       // nonce that is sending the head, or that the rest is kept for until outNext
 	outGiven     session.Part // as it was given to outOwner
 	outNext      time.Time
-	ttl          time.Duration // of the lease
+	ttl          time.Duration  // of the lease
 	fates        []session.Fate // by ticket
 	memoOp       session.OpID
 	memoBegun    session.Begun
@@ -151,7 +151,6 @@ func (l *lane) waiting() []int64 {
 	}
 	return w
 }
-
 
 // ready reports whether the lowest waiting entry may run now.
 func (l *lane) ready(now time.Time) bool {
