@@ -47,6 +47,10 @@ type fleet struct {
 	// What their configuration has of limits besides the drain.
 	limits string
 
+	bin     string              // another build of the gateway; "" = the usual
+	env     map[string][]string // by gateway
+	straits map[string]*strait  // by gateway
+
 	mu        sync.Mutex
 	polls     map[string][]time.Time // by gateway
 	conflicts int                    // polls that were answered 409
@@ -57,7 +61,7 @@ func newFleet(t *testing.T) *fleet { return newFleetOn(t, nil) }
 // newFleetOn is newFleet with another model.
 func newFleetOn(t *testing.T, model http.Handler) *fleet {
 	t.Helper()
-	f := &fleet{t: t, crew: []int64{alice}, dir: t.TempDir(), tg: telegramtest.New(), dc: discordtest.New(), model: &fleetModel{notes: map[string]time.Time{}}, polls: map[string][]time.Time{}}
+	f := &fleet{t: t, crew: []int64{alice}, dir: t.TempDir(), tg: telegramtest.New(), dc: discordtest.New(), model: &fleetModel{notes: map[string]time.Time{}}, polls: map[string][]time.Time{}, env: map[string][]string{}, straits: map[string]*strait{}}
 	f.redis = redistest.Start(t).URL
 	f.tg.AddUser(telegramtest.User{ID: alice, FirstName: "Alice"})
 	f.dc.AddUser(discordtest.User{ID: annID, Username: "alice2"})
@@ -89,7 +93,7 @@ func newFleetOn(t *testing.T, model http.Handler) *fleet {
 
 // api is the Bot API as one gateway has it: who polls is noted.
 func (f *fleet) api(name string) string {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(f.straits[name].through(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Base(r.URL.Path) != "getUpdates" {
 			f.tg.ServeHTTP(w, r)
 			return
@@ -104,8 +108,11 @@ func (f *fleet) api(name string) string {
 				f.conflicts++
 			}
 		}}, r)
-	}))
-	f.t.Cleanup(srv.Close)
+	})))
+	f.t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
 	return srv.URL
 }
 
@@ -176,7 +183,7 @@ func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
 		conf += fmt.Sprintf("  telegram: {token: %q, api_url: %q, admins: [%s]}\n", telegramtest.Token, f.api(name), strings.Trim(strings.ReplaceAll(fmt.Sprint(f.crew), " ", ", "), "[]"))
 	}
 	if slices.Contains(platforms, "discord") {
-		conf += fmt.Sprintf("  discord: {token: %q, api_url: %q, admins: [%q]}\n", discordtest.Token, f.dcURL, annID)
+		conf += fmt.Sprintf("  discord: {token: %q, api_url: %q, admins: [%q]}\n", discordtest.Token, f.discord(name), annID)
 	}
 	conf += fmt.Sprintf("  web: {listen: %q}\nmodel: {base_url: %q, api_key: key, name: scripted, context_window: 100000}\nstore: {url: %q}\nworkspace: {dir: %q}\n"+
 		"lease: {ttl: %s}\ninput: {join_window: 1ms}\noutbox: {unknown_after: 1s}\nops: {listen: %q}\n%s",
@@ -184,8 +191,9 @@ func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(conf), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
-	s.cmd = exec.Command(bin, "run", "--config", filepath.Join(dir, "config.yaml"))
+	s.cmd = exec.Command(cmp.Or(f.bin, bin), "run", "--config", filepath.Join(dir, "config.yaml"))
 	s.cmd.Dir, s.cmd.Stderr = dir, &s.stderr
+	s.cmd.Env = append(os.Environ(), f.env[name]...)
 	if err := s.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -273,8 +281,8 @@ func (s *ship) reads(chat string) string {
 	return string(data)
 }
 
-// A fleetModel runs what it is told to ("run COMMAND", "send FILE"), and answers. It notes when
-// a note first came with a request.
+// A fleetModel runs what it is told to ("run COMMAND", "send FILE"), and answers, at
+// length if it is to ("long PARTS"). It notes when a note first came with a request.
 type fleetModel struct {
 	mu    sync.Mutex
 	notes map[string]time.Time // by its word: note-WORD
@@ -325,6 +333,13 @@ func (m *fleetModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		quoted, _ := json.Marshal(string(args))
 		fmt.Fprintf(w, benchFrame, `{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"`+tool+`","arguments":`+string(quoted)+`}}]}`, "null")
 		fmt.Fprintf(w, benchFrame, `{}`, `"tool_calls"`)
+	} else if n, err := strconv.Atoi(strings.TrimPrefix(task, "long ")); err == nil { // an answer of n parts
+		var parts []string
+		for i := range n {
+			parts = append(parts, fmt.Sprintf("part-%d%s", i+1, strings.Repeat(" word", 700)))
+		}
+		text, _ := json.Marshal(strings.Join(parts, "\n\n"))
+		fmt.Fprintf(w, benchFrame, `{"role":"assistant","content":`+string(text)+`}`, `"stop"`)
 	} else {
 		text, _ := json.Marshal("Answered " + strings.Fields(task + " nothing")[0] + "." + cmp.Or(words, " plain"))
 		fmt.Fprintf(w, benchFrame, `{"role":"assistant","content":`+string(text)+`}`, `"stop"`)
