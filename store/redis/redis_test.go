@@ -60,6 +60,15 @@ func TestEquivalence(t *testing.T) {
 	})
 }
 
+// TestHistories asks whether what several processes are told by one server, whose
+// clock it is, is what one that does one thing after another would tell.
+func TestHistories(t *testing.T) {
+	srv := redistest.Start(t, "appendfsync no")
+	storetest.Histories(t, time.Now, 5*time.Millisecond, func(t *testing.T) session.Store {
+		return open(t, srv, func(o *Options) { o.Partitions, o.Relaxed = 1, true })
+	})
+}
+
 var lane1, lane2 = session.Key{Platform: "test", Chat: "1"}, session.Key{Platform: "test", Chat: "2"}
 
 func accept(t testing.TB, s session.Store, key session.Key, dedupe string, change ...func(*session.Accept)) session.Accepted {

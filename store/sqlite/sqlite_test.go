@@ -25,6 +25,12 @@ func TestEquivalence(t *testing.T) {
 	})
 }
 
+// TestHistories asks whether what several users of one store are told is what one
+// that does one thing after another would tell.
+func TestHistories(t *testing.T) {
+	storetest.Histories(t, time.Now, 5*time.Millisecond, func(t *testing.T) session.Store { return open(t, time.Now) })
+}
+
 // open gives a store in a directory of its own. With the test it is audited
 // and closed.
 func open(t *testing.T, now func() time.Time) *Store {
