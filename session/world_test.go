@@ -343,9 +343,10 @@ type agent struct {
 	turn  atomic.Pointer[session.Turn]
 	// killed is the job that was ended last.
 	killed atomic.Pointer[string]
-	asked  atomic.Int32  // questions beside turns
-	slow   time.Duration // what one takes
-	cut    atomic.Int32  // of them: those that were ended
+	asked  atomic.Int32          // questions beside turns
+	slow   time.Duration         // what one takes
+	cut    atomic.Int32          // of them: those that were ended
+	fell   atomic.Pointer[error] // why the last turn ended by none of its own
 
 	takes time.Duration // what a turn takes; 0: until it is told to end
 	mu    sync.Mutex
@@ -388,6 +389,7 @@ func (a *agent) Run(ctx context.Context, t *session.Turn) session.Outcome {
 			case session.ErrParked:
 				return session.Outcome{Parked: true}
 			default:
+				a.fell.Store(&err)
 				return session.Outcome{Err: err}
 			}
 		}
