@@ -79,6 +79,7 @@ claim:   ok again held gone
 renew:   ok fenced
 commit:  ok replay drained joined end more part stale fenced
 release: ok fenced
+seat:    claimed held renewed released fenced
 amend:   dup stale
 edit:    ok missed
 drop:    ok missed

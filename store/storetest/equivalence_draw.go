@@ -36,7 +36,7 @@ func init() { // a map literal would refer to itself through play
 		"renew": (*player).renew, "release": (*player).release, "commit": (*player).commit, "amend": (*player).amend,
 		"stop": (*player).stop, "reset": (*player).reset, "post": (*player).post, "outtake": (*player).outTake,
 		"outdone": (*player).outDone, "send": (*player).send, "settle": (*player).settle, "delete": (*player).remove, "expire": (*player).expire, "doc": (*player).doc,
-		"meter": (*player).meter, "read": (*player).read, "wait": (*player).wait,
+		"meter": (*player).meter, "seat": (*player).seat, "read": (*player).read, "wait": (*player).wait,
 	}
 }
 
@@ -45,7 +45,7 @@ var often = func() []string {
 	var ops []string
 	for op, n := range map[string]int{
 		"accept": 20, "flood": 1, "begin": 6, "claim": 5, "renew": 3, "release": 2, "commit": 34, "amend": 16, "stop": 5, "reset": 3,
-		"post": 4, "outtake": 10, "outdone": 9, "settle": 2, "delete": 2, "expire": 4, "doc": 3, "meter": 12, "send": 3, "read": 6, "wait": 9,
+		"post": 4, "outtake": 10, "outdone": 9, "settle": 2, "delete": 2, "expire": 4, "doc": 3, "meter": 12, "send": 3, "seat": 5, "read": 6, "wait": 9,
 	} {
 		ops = append(ops, slices.Repeat([]string{op}, n)...)
 	}
@@ -277,6 +277,31 @@ func (p *player) release(l *played, c command) {
 	lease := p.leaseOf(p.lane(l), c)
 	_, word := both(p, lease, func(st session.Store) (any, error) { return nil, st.Release(p.ctx, lease) })
 	p.note("release", okay(word))
+}
+
+// seat asks for the one seat, by either process.
+func (p *player) seat(_ *played, c command) {
+	key := session.SeatKey("drawn")
+	lane, _ := p.model.Load(p.ctx, key)
+	lane.Key = key
+	lease, word, did := p.leaseOf(lane, c), "", "claimed"
+	switch c.N {
+	case 2:
+		_, word = both(p, lease, func(st session.Store) (session.Flags, error) { return st.Renew(p.ctx, lease) })
+		did = "renewed"
+	case 3:
+		_, word = both(p, lease, func(st session.Store) (any, error) { return nil, st.Release(p.ctx, lease) })
+		did = "released"
+	default:
+		_, word = both(p, c, func(st session.Store) (session.Begun, error) {
+			return st.Claim(p.ctx, key, nonces[c.Pick%2], time.Duration(2+c.Pick)*time.Second)
+		})
+	}
+	if word == "" {
+		word = did
+	}
+	p.note("seat", word)
+	p.compare(key)
 }
 
 func okay(refused string) string {
