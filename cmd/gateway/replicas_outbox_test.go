@@ -26,7 +26,7 @@ const repeatMark = "(possible repeat)"
 type strait struct {
 	mu    sync.Mutex
 	slow  time.Duration // how long an answer takes
-	holds string // a message with this word is taken, and its answer kept back
+	holds string        // a message with this word is taken, and its answer kept back
 	held  chan struct{}
 	sent  []time.Time // when it was handed on
 }
