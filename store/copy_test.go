@@ -21,7 +21,9 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "15") // before the command line is read, which wins
-	goleak.VerifyTestMain(m)
+	// A client that saw its server die looks for it once a second until it is closed,
+	// and hears of that a second later.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // An opener gives a fresh and empty store on a clock.

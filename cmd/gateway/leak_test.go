@@ -12,7 +12,11 @@ import (
 )
 
 // No goroutine outlives the tests (issue 4, leaks).
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A client that saw its server die looks for it once a second until it is closed,
+// and hears of that a second later.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // TestLeaksAreLookedFor: the tests of a package in which a goroutine is started,
 // be it by a test, end with a look for those that are left.

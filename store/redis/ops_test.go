@@ -62,6 +62,15 @@ func opsOf(s session.Store) []op {
 		{"sessions", func(ctx context.Context) error { _, err := s.Sessions(ctx, "", 0); return err }},
 		{"doc", func(ctx context.Context) error { _, _, err := s.Doc(ctx, "d"); return err }},
 		{"putdoc", func(ctx context.Context) error { return s.PutDoc(ctx, "d", 0, []byte("d")) }},
+		{"reserve", func(ctx context.Context) error {
+			_, err := s.Reserve(ctx, session.Reserve{Op: "every", Meters: []session.Meter{{Name: "meter", Limit: 9, Period: time.Minute}}, Amount: 1})
+			return err
+		}},
+		{"spent", func(ctx context.Context) error { return s.Spent(ctx, "every", 2) }},
+		{"grant", func(ctx context.Context) error {
+			_, err := s.Grant(ctx, session.Grant{Meter: "meter", Extra: 1, Mark: "every"})
+			return err
+		}},
 		{"stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }},
 		{"reset", func(ctx context.Context) error { _, err := s.Reset(ctx, session.Reset{Key: lane1}); return err }},
 		{"delete", func(ctx context.Context) error { return s.Delete(ctx, lane1) }},

@@ -62,13 +62,22 @@ func (p *player) grantOf(c command) {
 		g = p.windows[n-1-min(n-1, 3*c.Pick)]
 	}
 	g.Extra, g.Mark = int64(1+c.N), fmt.Sprint("g", c.N)
-	if c.Again || c.Wrong > 0 {
+	if p.granted.Meter != "" && (c.Again || c.Wrong > 0 || c.N%2 == 0) {
 		g = p.granted
 	}
-	p.granted = g
+	if p.grant(g) == "ok" {
+		p.granted = g
+		if c.Pick == 0 { // its reply was lost
+			p.grant(g)
+		}
+	}
+}
+
+func (p *player) grant(g session.Grant) (word string) {
 	got, word := both(p, g, func(st session.Store) (session.Granted, error) { return st.Grant(p.ctx, g) })
 	if word == "" {
 		word = []string{"ok", "dup", "gone"}[got.Outcome]
 	}
 	p.note("grant", word)
+	return word
 }

@@ -142,3 +142,13 @@ func (m *Model) Meters() []int64 {
 	}
 	return used
 }
+
+// stayBehind forgets what no copy of a store carries: budgets, which begin anew,
+// and seats, which are claimed anew.
+func (m *Model) stayBehind() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.meters)
+	clear(m.ops)
+	maps.DeleteFunc(m.lanes, func(_ string, l *lane) bool { return l.Key.IsSeat() })
+}

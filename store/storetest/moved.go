@@ -39,6 +39,7 @@ func Moved(t *testing.T, from, to func(t *testing.T, now func() time.Time) sessi
 					return
 				}
 				p.model.Forget()
+				p.model.stayBehind()
 				p.sides = []side{{"to", dst}}
 				p.play(after)
 			})
