@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,17 +89,29 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// playSeeds plays the schedules the flags ask for; false means that some failed.
+// playSeeds plays the schedules the flags ask for, as many at once as there are
+// cores: each is a bubble of its own. False means that some failed.
 func playSeeds(t *testing.T, hit *reached, draw drawer) bool {
-	failed := 0
-	for seed := *seedFirst; seed < *seedFirst+uint64(*seedCount) && failed < 3; seed++ {
-		bad, transcript := playSeed(t, seed, hit, draw)
-		if len(bad) > 0 {
-			failed++
-			t.Errorf("seed %d:\n  %s\n%s", seed, strings.Join(bad, "\n  "), transcript)
-		}
+	var failed atomic.Int32
+	next := atomic.Uint64{}
+	next.Store(*seedFirst)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for failed.Load() < 3 {
+				seed := next.Add(1) - 1
+				if seed >= *seedFirst+uint64(*seedCount) {
+					return
+				}
+				if bad, transcript := playSeed(t, seed, hit, draw); len(bad) > 0 {
+					failed.Add(1)
+					t.Errorf("seed %d:\n  %s\n%s", seed, strings.Join(bad, "\n  "), transcript)
+				}
+			}
+		})
 	}
-	return failed == 0
+	wg.Wait()
+	return failed.Load() == 0
 }
 
 // A drawer makes the schedule of a seed.
