@@ -16,6 +16,7 @@ var unreachable = map[string]string{
 	"delete":       "sessions are deleted by operators only",
 	"expire":       "no session may go before 48 hours",
 	"commit.state": "every step of the loop has rows or drains",
+	"grant":        "the budget is wide; sim grants",
 }
 
 // sides are the failpoints, each before and after its call.

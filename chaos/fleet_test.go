@@ -148,7 +148,7 @@ input: {join_window: 300ms}
 steer: {yield_after: 400ms}
 lease: {ttl: %s}
 outbox: {unknown_after: 1s}
-limits: {drain: 3s}
+limits: {drain: 3s, spend: {turn: 1000000000}}
 ops: {listen: ""}
 `, telegramtest.Token, api, admins, mode, llm+"/v1", s.line.url(), filepath.Join(s.dir, "data", "workspace"), ttl)
 	if err := os.WriteFile(filepath.Join(s.dir, "config.yaml"), []byte(conf), 0o600); err != nil {

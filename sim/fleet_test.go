@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,15 +18,16 @@ import (
 // people do, and what becomes of the processes and of their ways to the store.
 var fleetEvents = []string{
 	"message", "message", "other", "edit", "drop", "steer", "steer", "queue", "interrupt", "stop", "press", "btw", "retry", "new", "twice", "error",
-	"kill", "term", "cut", "deaf", "slow", "freeze", "down", "full", "skew", "everywhere", "flood", "burst",
+	"kill", "term", "cut", "deaf", "slow", "freeze", "down", "full", "skew", "everywhere", "flood", "burst", "grant",
 }
 
 // A fleet is two or three processes over one store (issue 4). Whatever people do
 // comes to one of them, or to several.
 type fleet struct {
 	*schedule
-	rest    map[int]int // place → events until somebody starts it again
-	stopped bool        // a /stop was pressed
+	rest    map[int]int     // place → events until somebody starts it again
+	stopped bool            // a /stop was pressed
+	granted map[string]bool // buttons that an admin pressed
 
 	mu     sync.Mutex
 	ending int // commits of an end that are under way
@@ -38,7 +40,7 @@ func TestFleet(t *testing.T) {
 	hit := newReached()
 	if playSeeds(t, hit, newFleet) {
 		report(t, "phase × event", hit.phases, wantPhases(fleetEvents))
-		report(t, "failpoint × fault", hit.faults, wantFaults())
+		report(t, "failpoint × fault", hit.faults, wantFaults("reserve", "spent", "grant"))
 		report(t, "outcome", hit.outcomes, outcomes)
 		report(t, "fault table", hit.rows, fleetRows)
 	}
@@ -56,7 +58,10 @@ func newFleet(t testing.TB, seed uint64, hit *reached) *schedule {
 	s := newSchedule(t, seed, hit)
 	w := s.w
 	w.conf.replicas = 2 + s.rng.IntN(2)
-	f := &fleet{schedule: s, rest: map[int]int{}}
+	if s.rng.IntN(6) == 0 { // some requests each
+		w.conf.spend = session.Spend{Unit: session.UnitTokens, Turn: 2000 + s.rng.Int64N(5000), Day: 10000 + s.rng.Int64N(40000)}
+	}
+	f := &fleet{schedule: s, rest: map[int]int{}, granted: map[string]bool{}}
 	w.bus = newBus(func() bool { return s.chance(5) })
 	w.struck = f.struck
 	s.fleet = f
@@ -164,6 +169,9 @@ func (f *fleet) event(kind string) {
 		w.plat.mu.Unlock()
 	case "burst":
 		f.burst()
+	case "grant":
+		f.strikeAt("grant")
+		f.letGoOn()
 	default:
 		panic(kind)
 	}
@@ -202,6 +210,52 @@ func (f *fleet) burst() {
 	if f.rng.IntN(2) == 0 { // else they take hours
 		f.jumped = true
 		f.deliver(f.message("alice", "/stop all"))
+	}
+}
+
+// letGoOn has an admin press the newest button that lets a budget go on; false: there
+// is none that was not pressed. A few times somebody else presses it, for nothing.
+func (f *fleet) letGoOn() bool {
+	f.w.plat.mu.Lock()
+	var data string
+	for _, s := range f.w.plat.sent {
+		for _, b := range s.buttons {
+			if strings.HasPrefix(b.Data, "more:") && !f.granted[b.Data] {
+				data = b.Data
+			}
+		}
+	}
+	f.w.plat.mu.Unlock()
+	if data == "" {
+		return false
+	}
+	if f.rng.IntN(4) == 0 {
+		f.press("alice", data)
+	}
+	f.granted[data] = true
+	f.press("root", data)
+	return true
+}
+
+func (f *fleet) press(who, data string) {
+	m := f.message(who, "")
+	m.Kind, m.Button = session.KindPress, data
+	f.deliver(m)
+}
+
+// letAllGoOn lets every turn that waits for a budget end.
+func (f *fleet) letAllGoOn() {
+	for range 1000 {
+		l, err := f.w.store.Load(context.Background(), room)
+		if err != nil {
+			f.w.t.Errorf("load: %v", err)
+			return
+		}
+		idle := l.Turn == 0 && !slices.ContainsFunc(l.Slot, func(e session.Entry) bool { return !e.Held })
+		if !f.letGoOn() && idle {
+			return
+		}
+		time.Sleep(10 * time.Second)
 	}
 }
 

@@ -56,7 +56,12 @@ func (w *world) spawn(place int) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	var spend func(session.Key) session.Spend
+	if w.conf.spend != (session.Spend{}) {
+		spend = func(session.Key) session.Spend { return w.conf.spend }
+	}
 	p.hub = session.NewHub(ctx, session.Options{
+		Spend: spend,
 		Store: st, Agent: l, Outbox: p.out,
 		Access: session.NewAccess(st, map[session.PlatformName]session.Policy{"fake": {AllowUsers: []string{"*"}, Admins: []string{"root"}}}),
 		Nonce:  p.nonce, Mode: func(session.Key) steer.Mode { return w.conf.mode }, JoinWindow: w.conf.join,

@@ -72,9 +72,10 @@ type config struct {
 	steps    int
 	time     time.Duration // of a turn
 	ttl      time.Duration
-	cut      int // how long a part may be; 0 = any
-	observe  int // messages of the room that do not speak to the bot
-	replicas int // processes at once
+	cut      int           // how long a part may be; 0 = any
+	observe  int           // messages of the room that do not speak to the bot
+	replicas int           // processes at once
+	spend    session.Spend // nothing = not limited
 }
 
 func defaults() config {
