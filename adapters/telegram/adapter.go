@@ -264,7 +264,7 @@ func (a *Adapter) Close(ctx context.Context) error { return a.shows.close(ctx) }
 
 // Status is the connection as operators see it.
 type Status struct {
-	Connected   bool      `json:"connected"` // the newest poll was answered, or the webhook is well
+	Connected   bool      `json:"connected"` // the newest poll was answered, or the webhook is set
 	Username    string    `json:"username,omitempty"`
 	SeesAll     bool      `json:"sees_all_group_messages"` // false: privacy mode is on, or not known yet (T37)
 	LastPoll    time.Time `json:"last_poll,omitzero"`      // when a poll was last answered, or the webhook last looked at

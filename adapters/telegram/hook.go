@@ -204,7 +204,10 @@ func (a *Adapter) setHookOnce(ctx context.Context) error {
 		if now.Sub(a.clock.local(info.Failed)) < hookEvery {
 			words = wordsHookFails(info.Why)
 		}
-		a.state.set(func(s *Status) { s.Connected, s.Err, s.LastPoll = words == "", words, now })
+		// A delivery that failed is told, and is no reason to be out of service: one
+		// 503 of a gateway that stopped or spared would keep all of them so for
+		// hookEvery, and for ever behind a balancer that asks /readyz.
+		a.state.set(func(s *Status) { s.Connected, s.Err, s.LastPoll = true, words, now })
 		return nil
 	}
 	// Noted first: a webhook that nobody remembers could not be taken away again.

@@ -219,13 +219,18 @@ func (p *parts) ready(ctx context.Context) []string {
 	// Who waits for a seat serves all the same: it runs turns and sends.
 	if p.telegram != nil && p.polls.Here() {
 		if s := p.telegram.Status(); !s.Connected {
-			reasons = append(reasons, "telegram: not connected")
+			reasons = append(reasons, notConnected("telegram", s.Err))
 		}
 	}
 	if p.discord != nil && p.connects.Here() {
 		if s := p.discord.Status(); !s.Connected {
-			reasons = append(reasons, "discord: not connected")
+			reasons = append(reasons, notConnected("discord", s.Err))
 		}
 	}
 	return reasons
+}
+
+// notConnected says so, and what the platform's adapter knows of it.
+func notConnected(platform, why string) string {
+	return platform + ": not connected" + because(why)
 }

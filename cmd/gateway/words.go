@@ -25,7 +25,7 @@ const (
 	textStandby     = "standby (another gateway receives)"
 	textDemo        = "No model key is set: the built-in demo answers. It is a script. Set OPENAI_API_KEY for a model."
 	textEveryone    = "platforms.telegram.allow_users is \"*\": everyone on Telegram may talk to this gateway."
-	textRunsAlready = "another gateway already runs on %s; gateway status asks it, stop it before starting a second one"
+	textRunsAlready = "another gateway already runs on %s; stop it, or give this one a data directory of its own (docs/replicas.md)"
 	textNobody      = "no platform is on, so nobody can reach this gateway; set platforms.web.listen or a bot's token"
 	textShort       = "short of memory: %d MiB of limits.memory's %d MiB live; little is taken in until turns have ended"
 	textNoStore     = "nothing has run here yet: there is no %s; gateway run makes it, --config names another set-up"
