@@ -18,6 +18,11 @@ import (
 // after another, and of a chat the session that stands longest. So a chat with
 // hundreds of sessions keeps another waiting for about one turn (F44).
 //
+// After a shortage of memory not all of the line begins at once: what turns take is
+// seen only when they have run for a while, so the line would bring the next and a
+// worse one. A quarter of what ran when it began may run, and one more with each
+// turn that ends, until memory is short again or the cap is reached.
+//
 // Nobody who may have room stands in line: whoever makes room gets the keys of those
 // who may begin now, and has them look. Any goroutine.
 type gate struct {
@@ -25,6 +30,7 @@ type gate struct {
 
 	mu    sync.Mutex
 	short bool        // of memory: one turn at a time
+	few   int         // how many may run since it was; 0 = most
 	in    map[Key]Key // sessions with room, and the chat that each counts for
 	chats map[Key]int // how many sessions of a chat have room
 	stand map[Key]standing
@@ -87,6 +93,11 @@ func (g *gate) leave(key Key) []Key {
 		return nil
 	}
 	delete(g.in, key)
+	if g.few > 0 && !g.short {
+		if g.few++; g.most > 0 && g.few >= g.most {
+			g.few = 0
+		}
+	}
 	if g.chats[chat]--; g.chats[chat] == 0 {
 		delete(g.chats, chat)
 	}
@@ -105,6 +116,9 @@ func (g *gate) forgo(key Key) {
 func (g *gate) spare(short bool) []Key {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if short && !g.short {
+		g.few = max(1, len(g.in)/4)
+	}
 	g.short = short
 	return g.callLocked()
 }
@@ -128,7 +142,7 @@ func (g *gate) stands(key Key) bool {
 func (g *gate) state() Room {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Room{Used: len(g.in), Most: g.most, Waiting: len(g.stand), Short: g.short}
+	return Room{Used: len(g.in), Most: g.mostLocked(), Waiting: len(g.stand), Short: g.short}
 }
 
 func (g *gate) roomLocked(chat Key) bool {
@@ -139,7 +153,16 @@ func (g *gate) openLocked() bool {
 	if g.short {
 		return len(g.in) == 0 // never none: what is there must get done
 	}
-	return g.most == 0 || len(g.in) < g.most
+	most := g.mostLocked()
+	return most == 0 || len(g.in) < most
+}
+
+// mostLocked is how many may run when memory is not short.
+func (g *gate) mostLocked() int {
+	if g.few > 0 {
+		return g.few
+	}
+	return g.most
 }
 
 func (g *gate) admitLocked(key, chat Key) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -129,5 +130,33 @@ func TestGateMoves(t *testing.T) {
 	}
 	if !slices.Equal(order, []Key{c, b}) {
 		t.Errorf("called %v; want %v", order, []Key{c, b})
+	}
+}
+
+// TestGateAfterShortage: when memory was short, what stood in line does not begin
+// all at once: a quarter of what ran does, and more as turns end (F44).
+func TestGateAfterShortage(t *testing.T) {
+	g := newGate(100, 0)
+	name := func(n int) Key { return Key{Platform: "fake", Chat: ChatID(fmt.Sprint(n))} }
+	for n := range 80 {
+		g.enter(name(n), name(n), false, false)
+	}
+	g.spare(true)
+	for n := 80; n < 300; n++ {
+		g.enter(name(n), name(n), false, false)
+	}
+	for n := range 79 {
+		g.leave(name(n))
+	}
+	if called := g.spare(false); len(called) != 19 {
+		t.Fatalf("%d began beside one that ran when the shortage ended; want 19", len(called))
+	}
+	// As turns end and memory lasts, up to the cap.
+	for next, ran := 80, 0; ran < 150; ran++ {
+		g.leave(name(next))
+		next++
+	}
+	if r := g.state(); r.Used != 71 || r.Waiting != 0 {
+		t.Errorf("%d run, %d wait; want 71 and none", r.Used, r.Waiting)
 	}
 }

@@ -273,8 +273,8 @@ func TestRoomMore(t *testing.T) {
 	})
 }
 
-// TestSpare: a process short of memory runs one turn after another, and all it may
-// when that is over.
+// TestSpare: a process short of memory runs one turn after another, and more of
+// them with each that ends when that is over.
 func TestSpare(t *testing.T) {
 	play(t, set{mode: steer.Queue}, func(w *world) {
 		w.deliver(w.says("ann", "ann", "one"))
@@ -290,7 +290,9 @@ func TestSpare(t *testing.T) {
 		w.wantRoom(1, 2)
 		w.hub.Spare(false)
 		synctest.Wait()
-		w.wantRoom(3, 0)
+		w.wantRoom(1, 2)
+		w.finish("done")
+		w.wantRoom(2, 0)
 	})
 }
 
