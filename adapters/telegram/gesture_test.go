@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-telegram/bot/models"
+
 	"coxswain/session"
 	"coxswain/steer"
 	"coxswain/telegramtest"
@@ -175,4 +177,17 @@ func TestT12StopWhileListening(t *testing.T) {
 		g.want("open turn", g.lane(key(ann)).Turn, 0)
 		g.want("waits", g.slot(key(ann)), "held: [voice inbox/voice-120]")
 	})
+}
+
+// A press in vain takes the question about a budget from nobody: it is there for
+// admins, also where each person of a group has a session (issue 4, limits).
+func TestBudgetButtonIsForAdmins(t *testing.T) {
+	c := &callback{From: models.User{ID: bob}, Message: &message{}}
+	m := session.Message{Key: session.Key{User: session.UserID(fmt.Sprint(bob))}, From: session.Person{ID: session.UserID(fmt.Sprint(bob))}, Button: "drop:1"}
+	if !asksFor(c, m) {
+		t.Error("what waits in a session of one's own is not there for its person")
+	}
+	if m.Button = "more:c1.2.3.4"; asksFor(c, m) {
+		t.Error("a question to admins is taken away by the press of who may not answer it")
+	}
 }

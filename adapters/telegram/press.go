@@ -54,11 +54,15 @@ func (a *Adapter) pressed(ctx context.Context, c *callback, m session.Message, r
 	}
 }
 
+// morePrefix begins the data of the button that gives a budget as much again.
+const morePrefix = "more:"
+
 // asksFor reports whether a message with buttons is there for who pressed one:
-// it answers their message, or their session is one of their own.
+// it answers their message, or their session is one of their own. What asks for
+// more of a budget is there for admins, whoever has the session.
 func asksFor(c *callback, m session.Message) bool {
 	r := c.Message.ReplyTo
-	return m.Key.User == m.From.ID || r != nil && r.From != nil && r.From.ID == c.From.ID
+	return !strings.HasPrefix(m.Button, morePrefix) && (m.Key.User == m.From.ID || r != nil && r.From != nil && r.From.ID == c.From.ID)
 }
 
 // presses remember what a press needs from one step to the next: which were
