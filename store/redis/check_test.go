@@ -109,6 +109,30 @@ func TestShapeOfTheStore(t *testing.T) {
 	}
 }
 
+// A password with a sign that ends the host is not quoted as a port, a path, an
+// option or an address, whatever comes before the sign and behind it (I13).
+func TestURLsHidePasswords(t *testing.T) {
+	for _, scheme := range Schemes {
+		for _, sign := range []string{"#", "/", "?", "%", "?x=", "[", " ", "#/?"} {
+			for _, name := range []string{"u", ""} {
+				for _, pw := range []string{"hidden" + sign + "rest", "12345" + sign + "rest", sign + "rest", sign} {
+					url := scheme + "://" + name + ":" + pw + "@127.0.0.1:1/0?master_name=m"
+					c, _, err := connect(url, Options{}, nil)
+					if c != nil {
+						c.Close()
+					}
+					switch {
+					case err == nil:
+						t.Errorf("%s: it was taken", url)
+					case strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "12345") || strings.Contains(err.Error(), "rest"):
+						t.Errorf("%s: the password is in the error: %v", url, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestURLs(t *testing.T) {
 	for url, ok := range map[string]bool{
 		"redis://127.0.0.1:6379/0": true, "rediss://u:secretpw@host": true,
@@ -125,6 +149,11 @@ func TestURLs(t *testing.T) {
 		if c != nil {
 			c.Close()
 		}
+	}
+	if c, _, err := connect("redis+sentinel://u:a%23b@h:1/0?master_name=m&client_name=gw@one", Options{}, nil); err != nil {
+		t.Errorf("an @ where it may be: %v", err)
+	} else {
+		c.Close()
 	}
 	if _, err := Open(t.Context(), "redis://127.0.0.1:1", Options{Prefix: "a{b}*"}); err == nil || !strings.Contains(err.Error(), "prefix") {
 		t.Errorf("a prefix with braces: got %v; want it refused", err)

@@ -48,6 +48,9 @@ func connect(url string, o Options, on onConnect) (c redis.UniversalClient, repl
 	if !slices.Contains(Schemes, scheme) {
 		return nil, nil, errors.New(wordsURL)
 	}
+	if err := readable(url); err != nil {
+		return nil, nil, err
+	}
 	switch kind {
 	case "":
 		opt, err := redis.ParseURL(url)
@@ -109,6 +112,32 @@ func readTimeout(have time.Duration, w Wait) time.Duration {
 		return max(have, w.Timeout+5*time.Second)
 	}
 	return have
+}
+
+// readable refuses a url in which a sign of the password may have been read as the
+// end of the host: parsers quote what they then take for a port, a path or an
+// option, and what dials names it as the address (I13).
+func readable(url string) error {
+	u, err := neturl.Parse(url)
+	switch {
+	case err == nil && !strings.Contains(u.Path+u.Fragment, "@") && !strayAt(u.Query()):
+		return nil
+	case strings.Contains(url, "@"):
+		return errors.New(wordsSigns) // of the parser's error nothing: it quotes
+	}
+	return urlError(err)
+}
+
+// strayAt reports whether an @ stands among the options where none may be: only a
+// name has one.
+func strayAt(options neturl.Values) bool {
+	for name, values := range options {
+		named := strings.HasSuffix(name, "name")
+		if strings.Contains(name, "@") || !named && strings.Contains(strings.Join(values, ""), "@") {
+			return true
+		}
+	}
+	return false
 }
 
 // urlError keeps the url, which holds the password, out of the error.

@@ -13,6 +13,7 @@ const (
 	wordsConnect   = "see that Redis runs and that the store's url is right"
 	wordsUpgrade   = "upgrade Redis, or use Valkey"
 	wordsURL       = "store url: want redis://, redis+sentinel:// or redis+cluster:// (rediss for TLS)"
+	wordsSigns     = "store url: it cannot be read; in name and password write % as %25, / as %2F, ? as %3F, # as %23, @ as %40"
 	wordsMaster    = "store url: redis+sentinel:// wants the name its Sentinels watch: redis+sentinel://HOST:26379/0?master_name=NAME"
 	wordsReplica   = "this Redis is a replica; name its primary in store.url, or its Sentinels with redis+sentinel://"
 	wordsAttach    = "attach a replica to it, or lower store.wait.replicas"
