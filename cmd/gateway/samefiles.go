@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"coxswain/session"
 )
 
@@ -28,6 +30,9 @@ type filesMark struct {
 	File  string `json:"file"`  // its name in workspace.dir
 	Nonce string `json:"nonce"` // what stands in it
 }
+
+// markMost is how much of the file is looked at: more than a nonce and a line end.
+const markMost = 256
 
 // errNoMark says that no gateway has put its file down yet.
 var errNoMark = errors.New("no file is named in the store")
@@ -79,7 +84,17 @@ func (m filesMark) in(dir string) error {
 		return fmt.Errorf("workspace.dir: %w", err)
 	}
 	defer root.Close() // it was only read
-	data, err := root.ReadFile(m.File)
+	// Whoever can write there, an agent's tools too, can put anything in its place: a
+	// pipe is not waited for, and of a file no more is read than a nonce can have.
+	f, err := root.OpenFile(m.File, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	var data []byte
+	if err == nil {
+		defer f.Close() // it was only read
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && info.Mode().IsRegular() { // else it is another one
+			data, err = io.ReadAll(io.LimitReader(f, markMost))
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf(textFilesAbsent, dir, m.File)

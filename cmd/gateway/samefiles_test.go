@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -197,5 +198,62 @@ func TestReplicaFiles(t *testing.T) {
 	}
 	if len(got) != 1 || !bytes.Equal(got[0], []byte("the report of march\n")) {
 		t.Errorf("files that were sent: %q; want the report", got)
+	}
+}
+
+// TestFilesProofIsSmall: what stands in the nonce file's place can neither hold the
+// start up nor fill the memory.
+func TestFilesProofIsSmall(t *testing.T) {
+	dir := t.TempDir()
+	m := filesMark{File: ".gateway-x", Nonce: "0123456789abcdef"}
+	path := filepath.Join(dir, m.File)
+	var writer *os.File
+	defer func() { _ = writer.Close() }()
+	for _, c := range []struct {
+		name string
+		put  func() error
+	}{
+		{"a pipe", func() error { return syscall.Mkfifo(path, 0o600) }},
+		{"a pipe that somebody writes to", func() error {
+			err := syscall.Mkfifo(path, 0o600)
+			if err == nil {
+				writer, err = os.OpenFile(path, os.O_RDWR, 0)
+			}
+			return err
+		}},
+		{"a pipe behind a link", func() error {
+			return errors.Join(syscall.Mkfifo(path+"2", 0o600), os.Symlink(m.File+"2", path))
+		}},
+		{"a directory", func() error { return os.Mkdir(path, 0o700) }},
+		{"a link out of it", func() error { return os.Symlink("/dev/zero", path) }},
+		{"a gigabyte that begins right", func() error {
+			return errors.Join(os.WriteFile(path, []byte(m.Nonce+"\n"), 0o600), os.Truncate(path, 1<<30))
+		}},
+		{"a gigabyte of spaces", func() error {
+			return errors.Join(os.WriteFile(path, bytes.Repeat([]byte(" "), 1<<20), 0o600), os.Truncate(path, 1<<30))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.put(); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(path)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := make(chan error, 1)
+			go func() { got <- m.in(dir) }()
+			select {
+			case err := <-got:
+				if err == nil || !strings.Contains(err.Error(), "workspace.dir: ") {
+					t.Errorf("%v; want it refused", err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it is still being read")
+			}
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+				t.Errorf("%d bytes for it", n)
+			}
+		})
 	}
 }
