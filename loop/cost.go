@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"math/bits"
 	"time"
 
 	"coxswain/session"
@@ -16,11 +17,29 @@ type Prices struct{ Input, Cached, Output int64 }
 func (p *profile) cost(u Usage) int64 {
 	in, out := int64(max(u.Prompt, 0)), int64(max(u.Completion, 0))
 	if p.Prices == nil {
-		return in + out
+		return min(in, session.MeterMost) + min(out, session.MeterMost)
 	}
 	cached := min(int64(max(u.Cached, 0)), in)
+	parts := [...][2]int64{{in - cached, p.Prices.Input}, {cached, p.Prices.Cached}, {out, p.Prices.Output}}
+	var hi, lo uint64 // of the sum: with the highest price few tokens leave 64 bits
+	for _, part := range parts {
+		h, l := bits.Mul64(uint64(part[0]), uint64(part[1]))
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi += h + carry
+	}
 	const million = 1_000_000
-	return ((in-cached)*p.Prices.Input + cached*p.Prices.Cached + out*p.Prices.Output + million - 1) / million
+	if hi >= million { // the quotient has more than 64 bits
+		return session.MeterMost
+	}
+	n, rest := bits.Div64(hi, lo, million)
+	if n >= session.MeterMost {
+		return session.MeterMost
+	}
+	if rest > 0 {
+		n++
+	}
+	return int64(n)
 }
 
 const (

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 // Costs are integers, rounded up, with what was cached at its own price.
 func TestCost(t *testing.T) {
 	priced := &profile{Profile: Profile{Prices: &Prices{Input: 1_250_000, Cached: 125_000, Output: 10_000_000}}}
+	const most = 1_000_000_000_000_000 // of what may be configured
+	dearest := &profile{Profile: Profile{Prices: &Prices{Input: most, Cached: most, Output: most}}}
 	for _, c := range []struct {
 		p    *profile
 		u    Usage
@@ -24,6 +27,11 @@ func TestCost(t *testing.T) {
 		{priced, Usage{Prompt: 1}, 2},
 		{priced, Usage{Prompt: 4, Cached: 9}, 1},
 		{priced, Usage{Prompt: -4, Completion: -1}, 0},
+		{&profile{}, Usage{Prompt: math.MaxInt, Completion: math.MaxInt}, 2 * session.MeterMost},
+		{priced, Usage{Prompt: math.MaxInt, Completion: math.MaxInt}, session.MeterMost},
+		{dearest, Usage{Prompt: 10_000}, 10_000 * 1_000_000_000},
+		{dearest, Usage{Prompt: 4000, Cached: 1000, Completion: 6000}, 10_000 * 1_000_000_000},
+		{dearest, Usage{Prompt: math.MaxInt, Cached: math.MaxInt / 2, Completion: math.MaxInt}, session.MeterMost},
 	} {
 		if got := c.p.cost(c.u); got != c.want {
 			t.Errorf("%+v: got %d; want %d", c.u, got, c.want)

@@ -86,6 +86,9 @@ func (a *answer) addPiece(p *piece) string {
 	return p.Content.text
 }
 
+// usageMost is more tokens than any model reads or writes in one request.
+const usageMost = 1 << 30
+
 func (a *answer) setUsage(raw json.RawMessage) {
 	var u struct {
 		Prompt     looseInt `json:"prompt_tokens"`
@@ -98,7 +101,9 @@ func (a *answer) setUsage(raw json.RawMessage) {
 			Reasoning looseInt `json:"reasoning_tokens"`
 		} `json:"completion_tokens_details"`
 	}
-	if json.Unmarshal(raw, &u) == nil {
+	// Less than nothing is no report, and more than usageMost a fault: it would use up a budget, and the
+	// session's next requests would be thought as long.
+	if json.Unmarshal(raw, &u) == nil && min(u.Prompt.n, u.Completion.n) >= 0 && max(u.Prompt.n, u.Completion.n) <= usageMost {
 		a.usage = loop.Usage{Prompt: u.Prompt.n, Completion: u.Completion.n,
 			Cached: max(u.In.Cached.n, u.CacheHit.n), Reasoning: u.Out.Reasoning.n}
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -34,6 +35,9 @@ func readLoose(b []byte) looseString {
 	return looseString(text)
 }
 
+// looseMost bounds a looseInt: what an int cannot hold would be any number.
+const looseMost = 1 << 53
+
 // looseInt is a whole number, also as a float or a string.
 type looseInt struct {
 	n  int
@@ -42,7 +46,9 @@ type looseInt struct {
 
 func (i *looseInt) UnmarshalJSON(b []byte) error {
 	f, err := strconv.ParseFloat(string(readLoose(b)), 64)
-	i.n, i.ok = int(f), err == nil
+	if i.ok = err == nil && !math.IsNaN(f); i.ok {
+		i.n = int(min(max(f, -looseMost), looseMost))
+	}
 	return nil
 }
 
