@@ -38,6 +38,14 @@ func TestLimitsRefused(t *testing.T) {
 		"a profile's model":   {money + "model: {prices: {input: 1, output: 2}}\nprofiles: {team: {model: {name: other}}}\n", "profiles.team.model.prices has no input"},
 		"only a profile's":    {"limits: {spend: {unit: money}}\nprofiles: {team: {spend: {chat: 1}}}\n", "model.prices has no input"},
 		"a rate below zero":   {"limits: {rate: {chat_calls: -1}}\n", "limits.rate has a number below zero"},
+		"half a rate":         {"limits: {rate: {chat_calls: 0.5}}\n", "limits.rate.chat_calls is 0.5; write a whole number"},
+		"half a turn":         {"limits: {running: 0.5}\n", "limits.running is 0.5; write a whole number"},
+		"half a chat's":       {"limits:\n  running_chat: 1.5\n", "limits.running_chat is 1.5; write a whole number"},
+		"half a replica":      {"store: {wait: {replicas: 0.5}}\n", "store.wait.replicas is 0.5; write a whole number"},
+		"half, in a profile":  {"profiles: {team: {observe: 0.5}}\n", "profiles.team.observe is 0.5; write a whole number"},
+		"more than there is":  {"limits: {running: 99999999999999999999}\n", "running is 99999999999999999999, but it must be a number"},
+		"a list":              {"limits: {spend: {day: [1]}}\n", "day is a list, but it must be"},
+		"a section":           {"limits: {spend: {day: {a: 1}}}\n", "is a section, but it must be"},
 		"a rate that is none": {"limits: {rate: {chat_call: 1}}\n", `unknown field "chat_call"`},
 	} {
 		t.Run(name, func(t *testing.T) {
