@@ -49,5 +49,8 @@ func Open(ctx context.Context, url string, o Options) (session.Store, error) {
 		}
 		return st, nil
 	}
+	if !strings.Contains(url, "://") {
+		scheme = "" // whatever stands there may be a password that lost its way
+	}
 	return nil, fmt.Errorf(wordsScheme, scheme)
 }

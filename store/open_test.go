@@ -31,6 +31,9 @@ func TestOpenRefuses(t *testing.T) {
 	tests := []struct{ url, want string }{
 		{"", `begins with ""`},
 		{"data/gateway.db", `it must be sqlite:FILE, redis://, redis+sentinel:// or redis+cluster://`},
+		{"secret", `begins with ""`},
+		{"u:secret@h:1", `begins with ""`},
+		{"secret:x", `begins with ""`},
 		{"postgres://u:secret@h/db", `begins with "postgres"`},
 		{"sqlite:", "set store.url to sqlite:PATH"},
 		{"redis://:secret@[::1", ""},
