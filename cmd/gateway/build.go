@@ -90,13 +90,15 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (session.Store, 
 }
 
 // newModel is the model the configuration names; the demo when it names none.
-func newModel(c ModelConf, log *slog.Logger) (m loop.Model, isDemo bool, err error) {
+// newModel makes the model of a configuration. tries is how often it is asked; 0 =
+// as often as a turn does.
+func newModel(c ModelConf, tries int, log *slog.Logger) (m loop.Model, isDemo bool, err error) {
 	if c.APIKey == "" && c.BaseURL == "https://api.openai.com/v1" {
 		return &demo.Model{}, true, nil
 	}
 	m, err = openai.New(openai.Options{
 		BaseURL: c.BaseURL, APIKey: func() string { return string(c.APIKey) }, Name: c.Name,
-		ContextWindow: c.ContextWindow, Hosted: c.Hosted, Logger: log,
+		ContextWindow: c.ContextWindow, Hosted: c.Hosted, Attempts: tries, Logger: log,
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("model: %w", err)
@@ -151,7 +153,7 @@ func build(ctx context.Context, c Config, log *slog.Logger) (_ *parts, err error
 	if err = proveFiles(ctx, p.store, p.files.root); err != nil {
 		return nil, err
 	}
-	model, isDemo, err := newModel(c.Model, log)
+	model, isDemo, err := newModel(c.Model, 0, log)
 	if err != nil {
 		return nil, err
 	}

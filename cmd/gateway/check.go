@@ -22,6 +22,10 @@ import (
 // checkTime bounds each part's trial.
 const checkTime = 15 * time.Second
 
+// checkTries is how often the model is asked: who checks waits for the answer, and
+// one refusal may be an endpoint that is busy.
+const checkTries = 2
+
 // check tries each part the configuration names: one line each, the cure with
 // each failure. It changes nothing.
 func check(ctx context.Context, c Config, w io.Writer) error {
@@ -36,8 +40,9 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 	}
 	log := slog.New(slog.DiscardHandler)
 	line("config", c.tryProfiles(log), "valid")
-	line("store", checkStore(ctx, c, log), "answers and is durable")
-	line("workspace", checkWorkspace(ctx, c, log), c.Workspace.Dir)
+	noStore := checkStore(ctx, c, log)
+	line("store", noStore, "answers and is durable")
+	line("workspace", checkWorkspace(ctx, c, noStore == nil, log), c.Workspace.Dir)
 	good, err := checkModel(ctx, c.Model, log)
 	line("model", err, good)
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
@@ -95,10 +100,11 @@ func checkStore(ctx context.Context, c Config, log *slog.Logger) error {
 }
 
 // checkWorkspace tries workspace.dir, and that it is the one that the gateways of
-// a shared store see. The first of them has yet to say which that is.
-func checkWorkspace(ctx context.Context, c Config, log *slog.Logger) error {
+// a shared store see. The first of them has yet to say which that is. A store that
+// was not there is not waited for once more.
+func checkWorkspace(ctx context.Context, c Config, reached bool, log *slog.Logger) error {
 	w, err := newWorkspaces(c)
-	if err != nil || strings.HasPrefix(string(c.Store.URL), "sqlite:") {
+	if err != nil || !reached || strings.HasPrefix(string(c.Store.URL), "sqlite:") {
 		return err
 	}
 	st, err := openStore(ctx, c, log)
@@ -112,7 +118,7 @@ func checkWorkspace(ctx context.Context, c Config, log *slog.Logger) error {
 }
 
 func checkModel(ctx context.Context, c ModelConf, log *slog.Logger) (string, error) {
-	m, isDemo, err := newModel(c, log)
+	m, isDemo, err := newModel(c, checkTries, log)
 	if err != nil {
 		return "", err
 	}

@@ -154,7 +154,7 @@ func (c *Config) loopProfiles(std loop.Profile, log *slog.Logger) (map[string]lo
 		conf, p := c.Profiles[name], std
 		if conf.Model != (ProfileModel{}) {
 			m := conf.Model.merged(c.Model)
-			model, isDemo, err := newModel(m, log)
+			model, isDemo, err := newModel(m, 0, log)
 			if err != nil {
 				return nil, fmt.Errorf("profiles.%s: %w", name, err)
 			}
