@@ -40,7 +40,7 @@ func (s *ship) answered(chat string) int { return strings.Count(s.reads(chat), "
 func (s *ship) unready(since time.Time) time.Duration {
 	s.f.t.Helper()
 	waitFor(s.f.t, func() bool {
-		r, err := http.Get("http://" + s.ops + "/readyz")
+		r, err := visitor.Get("http://" + s.ops + "/readyz")
 		if err != nil {
 			return false // it must say so, not be gone
 		}

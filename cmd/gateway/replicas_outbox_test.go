@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -128,33 +126,58 @@ func (f *fleet) pair() (a, b *ship) {
 	return a, f.start("b", "telegram", "discord")
 }
 
+// either waits for the first of two events: whose it is. Both gateways may take up
+// what is stored, so nobody can say before who runs and sends it.
+func either(t *testing.T, what string, a, b <-chan struct{}) (second bool) {
+	t.Helper()
+	late := time.NewTimer(waitMost)
+	defer late.Stop()
+	select {
+	case <-a:
+		return false
+	case <-b:
+		return true
+	case <-late.C:
+		t.Fatalf("waited %v for %s", waitMost, what)
+		return false
+	}
+}
+
+// free lets everything pass.
+func (s *strait) free() { s.mu.Lock(); defer s.mu.Unlock(); s.holds = "" }
+
 // TestReplicaOutboxF6: the gateway is killed when the answer is stored and nothing
 // of it was sent. The other one sends it, once.
 func TestReplicaOutboxF6(t *testing.T) {
 	t.Parallel()
 	for _, platform := range []string{"telegram", "discord"} {
-		f := newFleet(t)
-		f.bin = filepath.Join(t.TempDir(), "gateway")
-		if out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", f.bin, ".").CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
-		f.env["a"] = []string{"GATEWAY_FAILPOINT=after:commit.end:1"}
-		a, _ := f.pair()
-		if platform == "telegram" {
-			f.tg.Say(alice, alice, "hi")
-		} else {
-			f.dc.Say(annDM, annID, "hi")
-		}
-		<-a.gone
-		if n := f.answers("Answered") + len(f.tellsAnn("Answered")); n != 0 {
-			t.Errorf("%s: it was sent before: %d", platform, n)
-		}
-		said := func() int { return f.answers("Answered hi. plain") + len(f.tellsAnn("Answered hi. plain")) }
-		waitFor(t, func() bool { return said() > 0 })
-		f.passes(3 * time.Second)
-		if n := said(); n != 1 {
-			t.Errorf("%s: the answer was sent %d times; want once", platform, n)
-		}
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			bin, err := failpointBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.bin = bin
+			f.env["a"] = []string{"GATEWAY_FAILPOINT=after:commit.end:1"}
+			f.env["b"] = f.env["a"] // the one that ends the turn dies
+			a, b := f.pair()
+			if platform == "telegram" {
+				f.tg.Say(alice, alice, "hi")
+			} else {
+				f.dc.Say(annDM, annID, "hi")
+			}
+			either(t, "a gateway to die", a.gone, b.gone)
+			if n := f.answers("Answered") + len(f.tellsAnn("Answered")); n != 0 {
+				t.Errorf("%s: it was sent before: %d", platform, n)
+			}
+			said := func() int { return f.answers("Answered hi. plain") + len(f.tellsAnn("Answered hi. plain")) }
+			waitFor(t, func() bool { return said() > 0 })
+			f.passes(3 * time.Second)
+			if n := said(); n != 1 {
+				t.Errorf("%s: the answer was sent %d times; want once", platform, n)
+			}
+		})
 	}
 }
 
@@ -167,32 +190,38 @@ func (f *fleet) passes(d time.Duration) { time.Sleep(d) }
 func TestReplicaOutboxF7(t *testing.T) {
 	t.Parallel()
 	for _, platform := range []string{"telegram", "discord"} {
-		f := newFleet(t)
-		s := f.straitOf("a")
-		a, _ := f.pair()
-		held := s.hold("part-3")
-		if platform == "telegram" {
-			f.tg.Say(alice, alice, "long 5")
-		} else {
-			f.dc.Say(annDM, annID, "long 5")
-		}
-		<-held
-		a.end(syscall.SIGKILL)
-		if platform == "telegram" {
-			waitFor(t, func() bool { return strings.Contains(f.told(), "part-5") })
-			if got, want := f.told(), "part-1 part-2 part-3 part-3? part-4 part-5"; got != want {
-				t.Errorf("telegram: told %q; want %q", got, want)
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			one, two := f.straitOf("a"), f.straitOf("b")
+			a, b := f.pair()
+			heldOne, heldTwo := one.hold("part-3"), two.hold("part-3")
+			if platform == "telegram" {
+				f.tg.Say(alice, alice, "long 5")
+			} else {
+				f.dc.Say(annDM, annID, "long 5")
 			}
-			continue
-		}
-		waitFor(t, func() bool { return len(f.tellsAnn("part-5")) > 0 })
-		var got []string
-		for _, m := range f.tellsAnn("part-") {
-			got = append(got, m[:6])
-		}
-		if want := "part-1 part-2 part-3 part-4 part-5"; strings.Join(slices.Compact(got), " ") != want || len(f.tellsAnn("part-3 ")) != 1 || len(f.tellsAnn(repeatMark)) != 0 {
-			t.Errorf("discord: told %q; want %q, each once", got, want)
-		}
+			if either(t, "part-3", heldOne, heldTwo) {
+				a, two = b, one
+			}
+			two.free()
+			a.end(syscall.SIGKILL)
+			if platform == "telegram" {
+				waitFor(t, func() bool { return strings.Contains(f.told(), "part-5") })
+				if got, want := f.told(), "part-1 part-2 part-3 part-3? part-4 part-5"; got != want {
+					t.Errorf("telegram: told %q; want %q", got, want)
+				}
+				return
+			}
+			waitFor(t, func() bool { return len(f.tellsAnn("part-5")) > 0 })
+			var got []string
+			for _, m := range f.tellsAnn("part-") {
+				got = append(got, m[:6])
+			}
+			if want := "part-1 part-2 part-3 part-4 part-5"; strings.Join(slices.Compact(got), " ") != want || len(f.tellsAnn("part-3 ")) != 1 || len(f.tellsAnn(repeatMark)) != 0 {
+				t.Errorf("discord: told %q; want %q, each once", got, want)
+			}
+		})
 	}
 }
 
@@ -202,11 +231,14 @@ func TestReplicaOutboxF7(t *testing.T) {
 func TestReplicaOutboxStopped(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	s := f.straitOf("a")
-	a, _ := f.pair()
-	held := s.hold("part-2")
+	one, two := f.straitOf("a"), f.straitOf("b")
+	a, b := f.pair()
+	heldOne, heldTwo := one.hold("part-2"), two.hold("part-2")
 	f.tg.Say(alice, alice, "long 4")
-	<-held
+	if either(t, "part-2", heldOne, heldTwo) {
+		a, two = b, one
+	}
+	two.free()
 	a.signal(syscall.SIGSTOP)
 	waitFor(t, func() bool { return strings.Contains(f.told(), "part-4") })
 	a.signal(syscall.SIGCONT)
@@ -225,10 +257,14 @@ func TestReplicaOutboxTerminated(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	from, to := f.straitOf("a"), f.straitOf("b")
-	from.slow = 600 * time.Millisecond // it is told to stop while a part is under way
-	a, _ := f.pair()
+	// It is told to stop while a part is under way.
+	from.slow, to.slow = 600*time.Millisecond, 600*time.Millisecond
+	a, b := f.pair()
 	f.tg.Say(alice, alice, "long 10")
 	waitFor(t, func() bool { return strings.Contains(f.told(), "part-4") })
+	if len(from.times()) == 0 {
+		a, from, to = b, to, from
+	}
 	a.end(syscall.SIGTERM)
 	waitFor(t, func() bool { return strings.Contains(f.told(), "part-10") })
 	var want []string
@@ -264,38 +300,44 @@ func TestReplicaOutboxTerminated(t *testing.T) {
 func TestReplicaBubble(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		f := newFleet(t)
-		a, _ := f.pair()
-		name := "bubble" + sig.String()
-		f.tg.Say(alice, alice, f.task(name))
-		waitFor(t, func() bool { return f.effects(name) == 1 && len(f.bubbles()) == 1 })
-		bubble := f.bubbles()[0]
-		later := f.tg.Say(alice, alice, "/queue later")
-		sign := func(msg int) string {
-			m, _ := f.tg.Message(alice, msg)
-			return m.Reaction
-		}
-		waitFor(t, func() bool { return sign(later) == "😴" })
-		a.signal(sig)
-		if sig == syscall.SIGTERM {
-			f.release(name)
-		}
-		<-a.gone
-		waitFor(t, func() bool { return f.answers("Answered run") == 1 && f.answers("Answered later") == 1 })
-		waitFor(t, func() bool { return sign(later) == "👍" })
-		if got := f.bubbles(); len(got) != 1 || got[0] != bubble {
-			t.Errorf("%v: bubbles %v; want the one, %d", sig, got, bubble)
-		}
-		closed := func() bool { // by whoever took it over, when the chat's pace lets it
-			m, _ := f.tg.Message(alice, bubble)
-			return len(m.Keyboard) == 0 && m.Edits > 0
-		}
-		for late := time.Now().Add(40 * time.Second); !closed() && time.Now().Before(late); {
-			time.Sleep(20 * time.Millisecond)
-		}
-		if !closed() {
-			t.Errorf("%v: the bubble was not closed", sig)
-		}
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			a, b := f.pair()
+			name := "bubble" + sig.String()
+			f.tg.Say(alice, alice, f.task(name))
+			waitFor(t, func() bool { return f.effects(name) == 1 && len(f.bubbles()) == 1 })
+			bubble := f.bubbles()[0]
+			later := f.tg.Say(alice, alice, "/queue later")
+			sign := func(msg int) string {
+				m, _ := f.tg.Message(alice, msg)
+				return m.Reaction
+			}
+			waitFor(t, func() bool { return sign(later) == "😴" })
+			if len(b.running()) > 0 {
+				a = b
+			}
+			a.signal(sig)
+			if sig == syscall.SIGTERM {
+				f.release(name)
+			}
+			<-a.gone
+			waitFor(t, func() bool { return f.answers("Answered run") == 1 && f.answers("Answered later") == 1 })
+			waitFor(t, func() bool { return sign(later) == "👍" })
+			if got := f.bubbles(); len(got) != 1 || got[0] != bubble {
+				t.Errorf("%v: bubbles %v; want the one, %d", sig, got, bubble)
+			}
+			closed := func() bool { // by whoever took it over, when the chat's pace lets it
+				m, _ := f.tg.Message(alice, bubble)
+				return len(m.Keyboard) == 0 && m.Edits > 0
+			}
+			for late := time.Now().Add(40 * time.Second); !closed() && time.Now().Before(late); {
+				time.Sleep(20 * time.Millisecond)
+			}
+			if !closed() {
+				t.Errorf("%v: the bubble was not closed", sig)
+			}
+		})
 	}
 }
 

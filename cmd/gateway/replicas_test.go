@@ -32,6 +32,9 @@ import (
 // fleetTTL is the lease of the gateways below: what a dead one costs.
 const fleetTTL = 2 * time.Second
 
+// visitor asks gateways. One that does not answer costs a wait, not the test's time.
+var visitor = &http.Client{Timeout: waitMost / 2}
+
 // A fleet is several built gateways over one Redis, with one bot on each platform.
 type fleet struct {
 	t     *testing.T
@@ -70,7 +73,10 @@ func newFleetOn(t *testing.T, model http.Handler) *fleet {
 		model = f.model
 	}
 	llm := httptest.NewServer(model)
-	t.Cleanup(llm.Close)
+	t.Cleanup(func() {
+		llm.CloseClientConnections() // Close waits for what is being answered, however long
+		llm.Close()
+	})
 	f.llm = llm.URL
 	var down func()
 	f.dcURL, down = f.dc.Start()
@@ -221,7 +227,7 @@ func (s *ship) end(sig os.Signal) {
 func (s *ship) ready() {
 	s.f.t.Helper()
 	waitFor(s.f.t, func() bool {
-		r, err := http.Get("http://" + s.ops + "/readyz")
+		r, err := visitor.Get("http://" + s.ops + "/readyz")
 		if err != nil {
 			return false
 		}
@@ -232,19 +238,35 @@ func (s *ship) ready() {
 
 // seats is what its status says of the platforms.
 func (s *ship) seats() (telegram, discord string) {
+	got := s.status()
+	return got.Telegram.Seat, got.Discord.Seat
+}
+
+// running is of each turn that it runs why it does not move; "" = it does.
+func (s *ship) running() (waits []string) {
+	for _, turn := range s.status().Running {
+		waits = append(waits, turn.Waits)
+	}
+	return waits
+}
+
+// A shipStatus is what the tests read of a status.
+type shipStatus struct {
+	Telegram, Discord struct{ Seat string }
+	Running           []struct{ Waits string }
+}
+
+func (s *ship) status() (got shipStatus) {
 	s.f.t.Helper()
-	r, err := http.Get("http://" + s.ops + "/api/status")
+	r, err := visitor.Get("http://" + s.ops + "/api/status")
 	if err != nil {
 		s.f.t.Fatal(err)
 	}
 	defer r.Body.Close()
-	var got struct {
-		Telegram, Discord struct{ Seat string }
-	}
 	if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
 		s.f.t.Fatal(err)
 	}
-	return got.Telegram.Seat, got.Discord.Seat
+	return got
 }
 
 // say writes in the web chat of this gateway.
@@ -255,7 +277,7 @@ func (s *ship) say(chat, text string) {
 	if err != nil {
 		s.f.t.Fatal(err)
 	}
-	r, err := http.Post("http://"+s.web+"/api/sessions/"+chat+"/messages", "application/json", bytes.NewReader(body))
+	r, err := visitor.Post("http://"+s.web+"/api/sessions/"+chat+"/messages", "application/json", bytes.NewReader(body))
 	if err != nil {
 		s.f.t.Fatal(err)
 	}
@@ -269,7 +291,7 @@ func (s *ship) say(chat, text string) {
 // reads is the transcript as the web chat of this gateway gives it.
 func (s *ship) reads(chat string) string {
 	s.f.t.Helper()
-	r, err := http.Get("http://" + s.web + "/api/sessions/" + chat)
+	r, err := visitor.Get("http://" + s.web + "/api/sessions/" + chat)
 	if err != nil {
 		s.f.t.Fatal(err)
 	}
