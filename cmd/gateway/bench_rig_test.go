@@ -330,18 +330,28 @@ func (r *benchRig) commits(n int) time.Duration {
 	return percentile(all, 50)
 }
 
-var gatewayBinary = sync.OnceValues(func() (string, error) {
+// gatewayBinary and failpointBinary are built once for all tests.
+var (
+	gatewayBinary   = builtOnce("gateway-under-bench")
+	failpointBinary = builtOnce("gateway-failpoints", "-tags", "failpoints")
+)
+
+func builtOnce(name string, flags ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) { return buildGateway(name, flags...) })
+}
+
+func buildGateway(name string, flags ...string) (string, error) {
 	// go test runs its binary in a directory that it removes afterwards.
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(filepath.Dir(self), "gateway-under-bench")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+	bin := filepath.Join(filepath.Dir(self), name)
+	if out, err := exec.Command("go", slices.Concat([]string{"build", "-o", bin}, flags, []string{"."})...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil
-})
+}
 
 // start starts the built gateway; the benchmark's end ends it.
 func (r *benchRig) start() {

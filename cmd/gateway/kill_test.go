@@ -34,9 +34,10 @@ var (
 // messages lost or run twice, steers delivered twice, calls run again, finals
 // missing. It prints the hits of each failpoint.
 func TestKills(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "gateway")
-	if out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	t.Parallel()
+	bin, err := failpointBinary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,10 +12,15 @@ import (
 	"go.uber.org/goleak"
 )
 
+// The tests that run side by side wait for leases and processes far more than they
+// compute, so more of them may than there are cores; -parallel says otherwise.
 // No goroutine outlives the tests (issue 4, leaks).
 // A client that saw its server die looks for it once a second until it is closed,
 // and hears of that a second later.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

@@ -244,7 +244,7 @@ func (r *roll) say(c *rig, text string) {
 	}
 	body, _ := json.Marshal(map[string]string{"id": fmt.Sprintf("message-%04d", c.n), "text": text}) // of strings
 	for try := range 200 {
-		resp, err := http.Post("http://"+r.serving(c.n+try).web+"/api/sessions/"+string(c.key.Chat)+"/messages", "application/json", bytes.NewReader(body))
+		resp, err := visitor.Post("http://"+r.serving(c.n+try).web+"/api/sessions/"+string(c.key.Chat)+"/messages", "application/json", bytes.NewReader(body))
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -298,9 +298,12 @@ func (r *roll) replace(i int, bin string) {
 // busy waits until every chat ran more calls.
 func (r *roll) busy() {
 	r.t.Helper()
+	before := map[*rig]int{}
 	for _, c := range r.chats {
-		before := r.ran(c)
-		waitFor(r.t, func() bool { return r.ran(c) > before+1 })
+		before[c] = r.ran(c)
+	}
+	for _, c := range r.chats {
+		waitFor(r.t, func() bool { return r.ran(c) > before[c]+1 })
 	}
 }
 

@@ -169,7 +169,7 @@ platforms: {web: {listen: "127.0.0.1:0"}}
 model: {base_url: %q, api_key: key, name: soak, context_window: 1000000}
 store: {url: %q}
 workspace: {dir: %q}
-limits: {history_cache: %dMiB, drain: 1s}
+limits: {history_cache: %dMiB, drain: 1s, running: 0, running_chat: 0}
 steer: {yield_after: 1s}
 ops: {listen: ""}
 `, llm.URL+"/v1", url, filepath.Join(dir, "data", "workspace"), cache)
