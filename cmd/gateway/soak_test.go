@@ -164,6 +164,7 @@ func newSoak(t testing.TB, kind string, sessions, cache int, model http.HandlerF
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "config.yaml")
+	// No cap on running turns: the web chat is one chat, and may have 64 of them.
 	conf := fmt.Sprintf(`
 platforms: {web: {listen: "127.0.0.1:0"}}
 model: {base_url: %q, api_key: key, name: soak, context_window: 1000000}
