@@ -3,6 +3,7 @@
 -- end, u used, x granted, g grants and a field m<mark> for each; mo:<op> is what was taken. Both go by themselves.
 -- KEYS, ARGV 1-4: prelude. ARGV: op amount idle · meters {name limit period}
 -- Reply: {OK, name of the first meter that refused ('' = taken), ms until its window ends, {used limit grants window …}}
+local SPARE = 60000 -- ms. The end that is stored decides; a key that went first would forget what was used (F38)
 local op, amount, idle = str(), num(), num()
 local meters = list(function() return {str(), num(), num()} end)
 
@@ -35,10 +36,10 @@ for i, c in ipairs(meters) do
     if k[6] then call('UNLINK', name) end -- of an earlier window
     k[3] = k[3] + amount
     call('HSET', name, 'w', k[1], 'e', k[2], 'u', k[3], 'x', k[4], 'g', k[5])
-    call('PEXPIRE', name, k[2] - now)
+    call('PEXPIRE', name, k[2] - now + SPARE)
     on[i], last = {c[1], k[1]}, math.max(last, k[2])
   end
   for _, v in ipairs({k[3], c[2] + k[4], k[5], k[1]}) do states[#states + 1] = v end
 end
-if take and last > now then call('SET', opkey, pack({last, amount, on, states}), 'PX', last - now) end
+if take and last > now then call('SET', opkey, pack({last, amount, on, states}), 'PX', last - now + SPARE) end
 return {'OK', refused, wait, states}

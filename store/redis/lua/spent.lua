@@ -16,5 +16,5 @@ for _, c in ipairs(o[3]) do
   end
 end
 o[1], o[5] = math.min(o[1], now + kept), true
-call('SET', opkey, pack(o), 'PX', o[1] - now)
+call('SET', opkey, pack(o), 'PX', o[1] - now + 60000) -- as in reserve: longer than its end, which decides
 return {'OK'}

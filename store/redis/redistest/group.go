@@ -84,6 +84,11 @@ func Sentinels(t testing.TB, addr string, replicas int) string {
 		if !s.launch() {
 			t.Fatalf("redistest: Sentinel %d did not start", i)
 		}
+		for s.lines.Scan() && !strings.Contains(s.lines.Text(), "Sentinel ID is") { // it listens by then
+		}
+		// It asks and tells its peers every 10, 2 and 1 s, and a vote that was split
+		// is held again after 10 s.
+		s.Do("SENTINEL", "DEBUG", "info-period", 200, "publish-period", 200, "ping-period", 200, "ask-period", 200, "election-timeout", 2000)
 		all = append(all, s)
 	}
 	var rest []string
