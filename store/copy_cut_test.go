@@ -276,6 +276,7 @@ func (s *serving) Dump(ctx context.Context, key session.Key) (session.LaneDump, 
 
 // TestCopyPages: a lane moves in pages, however long it is.
 func TestCopyPages(t *testing.T) {
+	t.Parallel()
 	clk := newClock()
 	src, dst := onSQLite(t, clk.now), onSQLite(t, clk.now)
 	f := &filler{t: t, st: src, key: session.Key{Platform: "test", Chat: "1"}}

@@ -21,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "15") // before the command line is read, which wins
+	flag.Set("test.parallel", "4") // they wait for servers as much as they work
 	// A client that saw its server die looks for it once a second until it is closed,
 	// and hears of that a second later.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
@@ -29,8 +30,9 @@ func TestMain(m *testing.M) {
 // An opener gives a fresh and empty store on a clock.
 type opener func(t *testing.T, now func() time.Time) session.Store
 
+// onSQLite need not sync either.
 func onSQLite(t *testing.T, now func() time.Time) session.Store {
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "gateway.db"), sqlite.Options{Clock: now})
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "gateway.db"), sqlite.Options{Clock: now, TestOnlyNoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +55,7 @@ func onRedis(t *testing.T) opener {
 
 // pairs are the ways that a copy can go.
 func pairs(t *testing.T, f func(t *testing.T, from, to opener)) {
+	t.Parallel()
 	onRedis := onRedis(t)
 	for _, p := range []struct {
 		name     string
@@ -61,7 +64,10 @@ func pairs(t *testing.T, f func(t *testing.T, from, to opener)) {
 		{"sqlite to redis", onSQLite, onRedis}, {"redis to sqlite", onRedis, onSQLite},
 		{"sqlite to sqlite", onSQLite, onSQLite}, {"redis to redis", onRedis, onRedis},
 	} {
-		t.Run(p.name, func(t *testing.T) { f(t, p.from, p.to) })
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, p.from, p.to)
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ func TestOpenSQLite(t *testing.T) {
 // A store that cannot be opened is an error that says what to do, and no
 // store: a nil pointer in the interface would be one.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ url, want string }{
 		{"", `begins with ""`},
 		{"data/gateway.db", `it must be sqlite:FILE, redis://, redis+sentinel:// or redis+cluster://`},
@@ -43,6 +44,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.url, func(t *testing.T) {
+			t.Parallel() // a cluster that is away is tried for 5 s
 			var s session.Store
 			s, err := store.Open(t.Context(), tt.url, store.Options{})
 			if err == nil || s != nil {

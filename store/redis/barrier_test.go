@@ -23,6 +23,7 @@ func pair(t *testing.T) (primary, replica *redistest.Server) {
 // TestBarrier: with its replica silent, nothing is acknowledged that someone
 // would be told of, and reads and what is liveness only go on as before.
 func TestBarrier(t *testing.T) {
+	t.Parallel()
 	primary, replica := pair(t)
 	s := openWaiting(t, primary.URL, 1)
 	begun(t, s)
@@ -58,6 +59,7 @@ func TestBarrier(t *testing.T) {
 // name until it is, on whichever connection: each try waits for what the first
 // wrote, though it writes nothing of its own, and it is done once.
 func TestBarrierRepeats(t *testing.T) {
+	t.Parallel()
 	primary, replica := pair(t)
 	s := openWaiting(t, primary.URL, 1)
 	replica.Stop()

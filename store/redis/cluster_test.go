@@ -13,6 +13,7 @@ import (
 // TestCluster runs every operation on a cluster of three, which refuses what
 // touches two slots.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3, false)
 	prefix := func(o *Options) { o.Prefix = "wake" }
 	s := openAt(t, c.URL, prefix)

@@ -20,6 +20,7 @@ import (
 // while eight writers accept. Every acknowledged input is there, once, under
 // the ticket that was given, and no writer saw more than a pause.
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	const writers, kills, perKill = 8, 3, 60
 	srv := redistest.Start(t)
 	s := open(t, srv)

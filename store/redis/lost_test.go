@@ -40,6 +40,7 @@ func (c *testClock) step(d time.Duration) {
 // replies get lost on the way. The client sends again, and every answer and
 // all that can be read must be as if nothing had happened (F8, F9, F26, I2).
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t, "appendfsync no")
 	p := newProxy(t, srv.Addr)
 	rapid.Check(t, func(rt *rapid.T) { sideBySide(rt, t, p) })

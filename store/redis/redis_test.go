@@ -19,6 +19,7 @@ const checks = "25"
 
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", checks) // before the command line is read, which wins
+	flag.Set("test.parallel", "5")   // most of those wait for elections and timeouts
 	// A client that saw its server die looks for it once a second until it is closed,
 	// and hears of that a second later.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
@@ -45,6 +46,7 @@ func openAt(t testing.TB, url string, change ...func(*Options)) *Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	storetest.Run(t, func(t *testing.T, now func() time.Time) session.Store {
 		return open(t, srv, func(o *Options) { o.TestOnlyClock, o.Partitions = now, 4 })

@@ -34,7 +34,7 @@ type Options struct {
 	// a checkpoint that failed. Nothing is logged if nil.
 	Logger *slog.Logger
 
-	testOnlyNoSync bool // for tests of everything but durability: they take a tenth of the time
+	TestOnlyNoSync bool // for tests of everything but durability: they take a tenth of the time
 }
 
 var (
@@ -96,7 +96,7 @@ func Open(ctx context.Context, path string, opt Options) (_ *Store, err error) {
 		path: path, ctx: context.WithoutCancel(ctx), clock: opt.Clock, log: opt.Logger,
 		queue: make(chan *request), poke: make(chan struct{}, 1), copied: make(chan struct{}), stop: make(chan struct{}),
 		written: make(chan struct{}), checked: make(chan struct{}), syncs: synced,
-		noSync: opt.testOnlyNoSync,
+		noSync: opt.TestOnlyNoSync,
 	}
 	if s.clock == nil {
 		s.clock = newSteady().now

@@ -42,7 +42,7 @@ func open(t *testing.T, now func() time.Time) *Store {
 
 func openAt(t *testing.T, path string, now func() time.Time) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), path, Options{Clock: now, testOnlyNoSync: true})
+	s, err := Open(t.Context(), path, Options{Clock: now, TestOnlyNoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

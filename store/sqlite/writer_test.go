@@ -340,7 +340,7 @@ func TestOldMarksAreSwept(t *testing.T) {
 // The log stays small under steady traffic, and an idle store has it copied.
 func TestLogIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "gateway.db"), Options{testOnlyNoSync: true})
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "gateway.db"), Options{TestOnlyNoSync: true})
 		if err != nil {
 			t.Fatal(err)
 		}
