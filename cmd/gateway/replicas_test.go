@@ -57,6 +57,7 @@ type fleet struct {
 	mu        sync.Mutex
 	polls     map[string][]time.Time // by gateway
 	conflicts int                    // polls that were answered 409
+	ends      int                    // signals to gateways
 }
 
 func newFleet(t *testing.T) *fleet { return newFleetOn(t, nil) }
@@ -90,8 +91,10 @@ func newFleetOn(t *testing.T, model http.Handler) *fleet {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.conflicts > 0 {
-			t.Errorf("%d polls were answered 409; want none", f.conflicts)
+		// A poll that a gateway has just broken off may look open for a moment yet: one
+		// for each that goes is no war.
+		if f.conflicts > f.ends {
+			t.Errorf("%d polls were answered 409, %d gateways went; want no war", f.conflicts, f.ends)
 		}
 	})
 	return f
@@ -216,7 +219,12 @@ func (f *fleet) launch(bin, name, more string, platforms ...string) *ship {
 	return s
 }
 
-func (s *ship) signal(sig os.Signal) { _ = s.cmd.Process.Signal(sig) } // it may be gone
+func (s *ship) signal(sig os.Signal) {
+	s.f.mu.Lock()
+	s.f.ends++
+	s.f.mu.Unlock()
+	_ = s.cmd.Process.Signal(sig) // it may be gone
+}
 
 func (s *ship) end(sig os.Signal) {
 	s.signal(sig)
