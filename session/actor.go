@@ -26,6 +26,7 @@ type actor struct {
 	mu     sync.Mutex
 	active *Turn                         // what hurry may cancel; the actor sets it
 	asking map[string]context.CancelFunc // questions being answered
+	cut    map[string]time.Time          // questions whose answer was ended, and when
 	again  []int64                       // tickets to decide on once more
 	mine   map[string]place              // jobs whose processes run here, and since when
 
@@ -56,7 +57,7 @@ func newActor(h *Hub, key Key) *actor {
 	return &actor{
 		h: h, key: key, wake: make(chan struct{}, 1), done: make(chan ended, 1),
 		seen: map[int64]int64{}, queued: map[int64]bool{}, asides: map[string]bool{}, asking: map[string]context.CancelFunc{},
-		mine: map[string]place{},
+		mine: map[string]place{}, cut: map[string]time.Time{},
 	}
 }
 

@@ -288,9 +288,12 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 		return
 	}
 	for id := range a.asides {
-		if !slices.ContainsFunc(lane.Jobs, func(j Job) bool { return j.ID == id }) {
-			delete(a.asides, id) // answered, or stopped at another process
-			a.stopAside(id)
+		there := slices.ContainsFunc(lane.Jobs, func(j Job) bool { return j.ID == id })
+		if !there {
+			a.stopAside(id) // answered, or stopped at another process
+		}
+		if !there || a.halfStopped(id) {
+			delete(a.asides, id)
 		}
 	}
 	for _, j := range lane.Jobs {
@@ -323,13 +326,30 @@ func (a *actor) answerAsides(life context.Context, lane Lane) {
 		a.asides[j.ID] = true
 		a.jobs.Go(func() {
 			a.answerAside(ctx, life, j, q, rows, tail)
-			cancel()
 			a.mu.Lock()
+			if ctx.Err() != nil {
+				a.cut[j.ID] = time.Now()
+			}
 			delete(a.asking, j.ID)
 			a.mu.Unlock()
+			cancel()
 			a.poke(nil)
 		})
 	}
+}
+
+// halfStopped reports whether the answer to a stored question was ended, and yet the
+// question stands there long after: who ended it could not store that (the store
+// was away), and gave up. It is asked again.
+func (a *actor) halfStopped(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, ok := a.cut[id]
+	if !ok || a.asking[id] != nil || time.Since(at) < 2*deliverTime {
+		return false
+	}
+	delete(a.cut, id)
+	return true
 }
 
 // sofar is what a question beside the turn is answered from.
