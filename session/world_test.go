@@ -342,11 +342,12 @@ type agent struct {
 	stops atomic.Int32 // times its jobs were ended
 	turn  atomic.Pointer[session.Turn]
 	// killed is the job that was ended last.
-	killed atomic.Pointer[string]
-	asked  atomic.Int32          // questions beside turns
-	slow   time.Duration         // what one takes
-	cut    atomic.Int32          // of them: those that were ended
-	fell   atomic.Pointer[error] // why the last turn ended by none of its own
+	killed  atomic.Pointer[string]
+	asked   atomic.Int32          // questions beside turns
+	slow    time.Duration         // what one takes
+	lingers time.Duration         // and what it takes to end
+	cut     atomic.Int32          // of them: those that were ended
+	fell    atomic.Pointer[error] // why the last turn ended by none of its own
 
 	takes time.Duration // what a turn takes; 0: until it is told to end
 	mu    sync.Mutex
@@ -426,6 +427,7 @@ func (a *agent) Aside(ctx context.Context, _ session.Key, _ []session.Row, _ str
 		case <-time.After(a.slow):
 		case <-ctx.Done():
 			a.cut.Add(1)
+			time.Sleep(a.lingers)
 			return "", ctx.Err()
 		}
 	}

@@ -137,11 +137,11 @@ func CopyArchive(ctx context.Context, src, dst session.Archive, fromName, toName
 	return c.done, err
 }
 
-// start checks both ends and takes the target for this copy; whole says that there is
-// nothing to be done: the target holds all of the source and nothing else. The order is what
-// makes it safe beside a gateway that serves the target: once the marker stands
-// none starts there, then those that run are shut out, and what they had written
-// until then is seen.
+// start checks both ends and takes the target for this copy; whole says that there
+// is nothing to be done: the target holds all of the source and nothing else. The
+// order is what makes it safe beside a gateway that serves the target: once the
+// marker stands none starts there, then those that run are shut out, and what they
+// had written until then is seen.
 func (c *copier) start(ctx context.Context, fromName string) (whole bool, err error) {
 	id, err := c.src.Identity(ctx)
 	if err != nil {
@@ -200,8 +200,8 @@ func (c *copier) start(ctx context.Context, fromName string) (whole bool, err er
 	return false, nil
 }
 
-// unused refuses a source that a gateway works on, or that only a newer version can read. SQLite's lock has told; over
-// Redis a live lease does.
+// unused refuses a source that a gateway works on, or that only a newer version can
+// read. SQLite's lock has told; over Redis a live lease does.
 func (c *copier) unused(ctx context.Context) error {
 	return eachLane(ctx, c.src, "", func(l session.Lane) error {
 		if l.Form > session.Form {

@@ -89,9 +89,8 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (session.Store, 
 	return wrapStore(st), nil
 }
 
-// newModel is the model the configuration names; the demo when it names none.
-// newModel makes the model of a configuration. tries is how often it is asked; 0 =
-// as often as a turn does.
+// newModel is the model the configuration names; the demo when it names none. tries
+// is how often it is asked; 0 = as often as a turn does.
 func newModel(c ModelConf, tries int, log *slog.Logger) (m loop.Model, isDemo bool, err error) {
 	if c.APIKey == "" && c.BaseURL == "https://api.openai.com/v1" {
 		return &demo.Model{}, true, nil
