@@ -161,7 +161,7 @@ func (a *Adapter) message(w http.ResponseWriter, r *http.Request, key session.Ke
 		fail(w, http.StatusBadRequest, wordsEmpty)
 		return
 	}
-	if a.short != nil && a.short() && !strings.HasPrefix(strings.ToLower(text), "/stop") {
+	if a.short != nil && a.short() && strings.Fields(strings.ToLower(text))[0] != "/stop" {
 		fail(w, http.StatusServiceUnavailable, wordsShort)
 		return
 	}

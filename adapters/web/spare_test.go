@@ -13,8 +13,10 @@ func TestShortOfMemory(t *testing.T) {
 	short := true
 	a.short = func() bool { return short }
 	hello := `{"id":"aaaaaaaa-1","text":"hello"}`
-	if w := ask(a, "POST", postPath, hello); w.Code != 503 || !strings.Contains(w.Body.String(), "short of memory") {
-		t.Errorf("got %d %s; want 503 with the reason", w.Code, w.Body)
+	for _, body := range []string{hello, `{"id":"aaaaaaaa-4","text":"/stopwatch"}`} {
+		if w := ask(a, "POST", postPath, body); w.Code != 503 || !strings.Contains(w.Body.String(), "short of memory") {
+			t.Errorf("%s: got %d %s; want 503 with the reason", body, w.Code, w.Body)
+		}
 	}
 	for path, body := range map[string]string{
 		postPath: `{"id":"aaaaaaaa-2","text":"/Stop all"}`, readPath + "/press": `{"id":"aaaaaaaa-3","button":"stop:1"}`,

@@ -137,6 +137,17 @@ func openWaiting(t *testing.T, url string, n int) *Store {
 // busy machine may each vote for themselves, and then wait for 4 s.
 const pause = 10 * time.Second
 
+// keptAll ends the writers: all that was acknowledged is there, once, and nobody
+// waited for longer than pause.
+func (w *writers) keptAll(t *testing.T) {
+	t.Helper()
+	lost, doubled := w.end()
+	if lost != 0 || doubled != 0 || w.longest > pause {
+		t.Errorf("got %d lost, %d doubled, a pause of %s; want none, none, at most %s", lost, doubled, w.longest, pause)
+	}
+	t.Logf("%d acknowledged, %d lost, a pause of %s", len(w.acked), lost, w.longest.Round(time.Millisecond))
+}
+
 // TestFailoverConfirmed is F19: the primary is killed under load and a replica
 // takes over. With WAIT 1 no acknowledged input is lost, and writers see a pause.
 func TestFailoverConfirmed(t *testing.T) {
@@ -146,11 +157,7 @@ func TestFailoverConfirmed(t *testing.T) {
 	w.more(200)
 	primary.Kill9()
 	w.more(100)
-	lost, doubled := w.end()
-	if lost != 0 || doubled != 0 || w.longest > pause {
-		t.Errorf("got %d lost, %d doubled, a pause of %s; want none, none, at most %s", lost, doubled, w.longest, pause)
-	}
-	t.Logf("%d acknowledged, 0 lost, a pause of %s", len(w.acked), w.longest.Round(time.Millisecond))
+	w.keptAll(t)
 }
 
 // TestSplitBrainConfirmed is F19 with the primary cut off together with its
@@ -162,11 +169,7 @@ func TestSplitBrainConfirmed(t *testing.T) {
 	w.more(200)
 	r.cut()
 	w.more(100)
-	lost, doubled := w.end()
-	if lost != 0 || doubled != 0 || w.longest > pause {
-		t.Errorf("got %d lost, %d doubled, a pause of %s; want none, none, at most %s", lost, doubled, w.longest, pause)
-	}
-	t.Logf("%d acknowledged, 0 lost, a pause of %s", len(w.acked), w.longest.Round(time.Millisecond))
+	w.keptAll(t)
 }
 
 // TestSplitBrainJournal is the same without WAIT: what the old primary took
