@@ -277,7 +277,11 @@ func (s *schedule) play() []string {
 			synctest.Wait()
 		}
 		s.arm()
-		s.event(draw[s.rng.IntN(len(draw))])
+		kind := draw[s.rng.IntN(len(draw))]
+		if s.fleet != nil {
+			s.fleet.aim(kind)
+		}
+		s.event(kind)
 		s.alive()
 	}
 	s.mu.Lock()
