@@ -64,8 +64,8 @@ step "200 kills of the built gateway on each store"
 go test ./cmd/gateway -run 'TestKills' -kills 200 -timeout 20m
 step "three gateways over one Redis, and every kind of fault (make chaos runs 1,000 kills)"
 (cd chaos && go test -count=1 -timeout 5m -v -run Chaos .)
-step "12,000 turns on each store: memory, goroutines, open files"
-go test -count=1 ./cmd/gateway -run 'TestSoak' -soak 12000 -timeout 10m
+step "30,000 turns on each store: memory, goroutines, open files"
+go test -count=1 ./cmd/gateway -run 'TestSoak' -soak 30000 -timeout 10m
 step "known vulnerabilities"
 if out=$(go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./... 2>&1); then
 	echo "none reachable"
